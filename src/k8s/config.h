@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the API server is and who we are there: kubeconfig files (tokens, client certificates,
+// inline or by file) and the in-cluster service account, whose token file is read again so that
+// rotation works.
+#pragma once
+
+#include "base/arena.h"
+
+struct k8s_config {
+	const char *server;      // "https://10.96.0.1:443"
+	struct str ca_pem;       // empty: system CAs
+	struct str cert_pem, key_pem;
+	const char *token;       // static bearer token, or NULL
+	const char *token_file;  // read each minute and once on 401, or NULL
+	const char *namespace_;  // of the context or the pod, "default" if unknown
+	bool insecure_skip_verify;
+};
+
+// path NULL: $KUBECONFIG, else ~/.kube/config.
+MUST_USE err_status k8s_config_load_file(struct arena *arena, const char *path,
+					 struct k8s_config *ret, struct err *err);
+// mount: NULL means /var/run/secrets/kubernetes.io/serviceaccount.
+MUST_USE err_status k8s_config_load_in_cluster(struct arena *arena, const char *mount,
+					       struct k8s_config *ret, struct err *err);

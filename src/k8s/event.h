@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Events (events.k8s.io/v1) about objects, aggregated (the same reason and note on the same
+// object becomes a series) and within a budget, so that a storm of reasons never loads the API
+// server. Best effort: a lost Event is counted, never retried forever.
+#pragma once
+
+#include "k8s/client.h"
+
+struct event_sink;
+
+struct event_about {
+	const char *api_version, *kind, *namespace_, *name, *uid;
+};
+
+struct event_sink *event_sink_new(struct k8s_client *client, const char *controller,
+				  const char *instance);
+void event_sink_free(struct event_sink *sink);
+// type: "Normal" or "Warning"; reason CamelCase; action CamelCase; note at most 1 kB (cut).
+void event_put(struct event_sink *sink, const struct event_about *about, const char *type,
+	       const char *reason, const char *action, const char *note);
+uint64_t event_dropped_count(const struct event_sink *sink);

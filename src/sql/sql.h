@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// SQL for the server: statements written once in the text that SQLite and PostgreSQL share
+// (placeholders ?1..?n, integers int64, ids and times as text or int64, ON CONFLICT, RETURNING),
+// behind one interface. One thread owns a connection. SQLite here; PostgreSQL joins behind the
+// same functions. Every statement is prepared once and kept.
+#pragma once
+
+#include "base/arena.h"
+
+struct sql;
+
+struct sql_value {
+	enum { SQL_NULL, SQL_INT, SQL_TEXT, SQL_BLOB } type;
+	int64_t number;
+	struct str text;
+};
+
+static inline struct sql_value sql_int(int64_t n) { return (struct sql_value){ SQL_INT, n, { 0, 0 } }; }
+static inline struct sql_value sql_text(struct str s) { return (struct sql_value){ SQL_TEXT, 0, s }; }
+
+// url: "sqlite:PATH" or "sqlite::memory:". WAL, synchronous FULL, foreign keys on.
+MUST_USE err_status sql_open(const char *url, struct sql **ret_sql, struct err *err);
+void sql_close(struct sql *sql); // NULL allowed
+
+// Runs one statement; row_fn (may be NULL) gets each row, values valid during the call; it
+// returns false to stop. Constraint violations give ERR_CONFLICT, a full disk ERR_IO.
+typedef bool sql_row_fn(void *arg, const struct sql_value *columns, size_t column_count);
+MUST_USE err_status sql_run(struct sql *sql, const char *statement, const struct sql_value *args,
+			    size_t arg_count, sql_row_fn *row_fn, void *row_arg, struct err *err);
+int64_t sql_changes(const struct sql *sql); // rows changed by the last statement
+
+MUST_USE err_status sql_begin(struct sql *sql, struct err *err);
+MUST_USE err_status sql_commit(struct sql *sql, struct err *err); // rolls back when it fails
+void sql_rollback(struct sql *sql);
+
+struct sql_migration {
+	int64_t version; // ascending from 1
+	const char *const *statements; // NULL-terminated
+};
+// Applies what is missing, each migration in one transaction; refuses a newer schema.
+MUST_USE err_status sql_migrate(struct sql *sql, const struct sql_migration *migrations,
+				size_t count, struct err *err);

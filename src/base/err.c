@@ -84,10 +84,10 @@ const char *err_status_name(err_status status)
 int err_exit_code(err_status status)
 {
 	static const int codes[] = {
-		[ERR_OK] = 0,          [ERR_INVALID] = 1,     [ERR_NOT_FOUND] = 3,
-		[ERR_CONFLICT] = 5,    [ERR_LIMIT] = 6,       [ERR_UNAUTHENTICATED] = 4,
-		[ERR_DENIED] = 4,      [ERR_UNAVAILABLE] = 8, [ERR_TIMEOUT] = 7,
-		[ERR_IO] = 1,          [ERR_PROTOCOL] = 1,    [ERR_UNSUPPORTED] = 1,
+		[ERR_OK] = 0,       [ERR_INVALID] = 1,     [ERR_NOT_FOUND] = 3,
+		[ERR_CONFLICT] = 5, [ERR_LIMIT] = 6,       [ERR_UNAUTHENTICATED] = 4,
+		[ERR_DENIED] = 4,   [ERR_UNAVAILABLE] = 8, [ERR_TIMEOUT] = 7,
+		[ERR_IO] = 1,       [ERR_PROTOCOL] = 1,    [ERR_UNSUPPORTED] = 1,
 		[ERR_INTERNAL] = 9,
 	};
 	ASSERT((size_t)status < ARRAY_COUNT(codes));

@@ -9,18 +9,18 @@
 
 typedef enum err_status {
 	ERR_OK = 0,
-	ERR_INVALID,     // the input is wrong; repeating it will not help
+	ERR_INVALID, // the input is wrong; repeating it will not help
 	ERR_NOT_FOUND,
-	ERR_CONFLICT,    // somebody else changed or made it first
-	ERR_LIMIT,       // a stated maximum, quota or memory bound was reached
+	ERR_CONFLICT, // somebody else changed or made it first
+	ERR_LIMIT,    // a stated maximum, quota or memory bound was reached
 	ERR_UNAUTHENTICATED,
 	ERR_DENIED,
 	ERR_UNAVAILABLE, // the other side is away; repeat later
 	ERR_TIMEOUT,
-	ERR_IO,          // a system call failed; sys_errno says how
-	ERR_PROTOCOL,    // the other side broke its protocol
+	ERR_IO,       // a system call failed; sys_errno says how
+	ERR_PROTOCOL, // the other side broke its protocol
 	ERR_UNSUPPORTED,
-	ERR_INTERNAL,    // an invariant of ours is broken
+	ERR_INTERNAL, // an invariant of ours is broken
 } err_status;
 
 struct err {

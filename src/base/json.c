@@ -87,7 +87,8 @@ static err_status unknown_key(const char *key, const char *const *keys, struct e
 	char known[256] = "";
 	size_t used = 0;
 	for (size_t i = 0; keys[i] != NULL && used < sizeof known - 1; i++) {
-		int n = snprintf(known + used, sizeof known - used, "%s%s", i == 0 ? "" : ", ", keys[i]);
+		int n = snprintf(known + used, sizeof known - used, "%s%s", i == 0 ? "" : ", ",
+				 keys[i]);
 		used += n < 0 ? 0 : (size_t)n;
 	}
 	return err_set(err, ERR_INVALID, "unknown field \"%.80s\"; known are %s", key, known);
@@ -99,7 +100,8 @@ err_status json_only_keys(const json_t *object, const char *const *keys, struct 
 		return err_set(err, ERR_INVALID, "must be an object");
 	const char *key;
 	json_t *value;
-	json_object_foreach((json_t *)(uintptr_t)object, key, value) {
+	json_object_foreach((json_t *)(uintptr_t)object, key, value)
+	{
 		size_t i = 0;
 		while (keys[i] != NULL && strcmp(keys[i], key) != 0)
 			i++;

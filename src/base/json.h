@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON at the edges: jansson with limits and without surprises (duplicate keys refused, depth
 // and size bounded, trailing bytes refused), and typed getters whose errors name the path.
-// Ownership is jansson's: json_parse returns a new reference (AUTO(json_decrefp), jansson's own, frees it),
-// getters borrow.
+// Ownership is jansson's: json_parse returns a new reference (AUTO(json_decrefp), jansson's own,
+// frees it), getters borrow.
 #pragma once
 
 #include "base/arena.h"

@@ -107,7 +107,8 @@ static bool is_alnum_low(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' &&
 
 bool str_is_dns_label(struct str s)
 {
-	if (s.len == 0 || s.len > 63 || !is_alnum_low(s.data[0]) || !is_alnum_low(s.data[s.len - 1]))
+	if (s.len == 0 || s.len > 63 || !is_alnum_low(s.data[0]) ||
+	    !is_alnum_low(s.data[s.len - 1]))
 		return false;
 	for (size_t i = 0; i < s.len; i++)
 		if (!is_alnum_low(s.data[i]) && s.data[i] != '-')

@@ -27,7 +27,8 @@ static int64_t days_from_civil(int64_t year, int month, int day)
 int64_t time_from_civil(struct civil c)
 {
 	ASSERT(c.month >= 1 && c.month <= 12);
-	return days_from_civil(c.year, c.month, c.day) * DAY_S + c.hour * 3600 + c.minute * 60 + c.second;
+	return days_from_civil(c.year, c.month, c.day) * DAY_S + c.hour * 3600 + c.minute * 60 +
+	       c.second;
 }
 
 struct civil time_to_civil(int64_t unix_s)
@@ -42,7 +43,8 @@ struct civil time_to_civil(int64_t unix_s)
 	int64_t day_of_era = z - era * 146097;
 	int64_t year_of_era =
 		(day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
-	int64_t day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+	int64_t day_of_year =
+		day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
 	int64_t month_i = (5 * day_of_year + 2) / 153;
 	struct civil c = { .day = (int)(day_of_year - (153 * month_i + 2) / 5 + 1),
 			   .month = (int)(month_i < 10 ? month_i + 3 : month_i - 9) };
@@ -114,10 +116,10 @@ bool time_parse(struct str text, int64_t *ret_unix_s, uint32_t *ret_ns)
 	int64_t offset_s;
 	struct str s = text;
 	if (!digits(&s, 4, &c.year) || !literal(&s, '-') || !digits(&s, 2, &c.month) ||
-	    !literal(&s, '-') || !digits(&s, 2, &c.day) || !(literal(&s, 'T') || literal(&s, 't')) ||
-	    !digits(&s, 2, &c.hour) || !literal(&s, ':') || !digits(&s, 2, &c.minute) ||
-	    !literal(&s, ':') || !digits(&s, 2, &c.second) || !fraction(&s, &ns) ||
-	    !offset(&s, &offset_s))
+	    !literal(&s, '-') || !digits(&s, 2, &c.day) ||
+	    !(literal(&s, 'T') || literal(&s, 't')) || !digits(&s, 2, &c.hour) ||
+	    !literal(&s, ':') || !digits(&s, 2, &c.minute) || !literal(&s, ':') ||
+	    !digits(&s, 2, &c.second) || !fraction(&s, &ns) || !offset(&s, &offset_s))
 		return false;
 	if (c.year < 1970 || c.month < 1 || c.month > 12 || c.day < 1 ||
 	    c.day > days_in_month(c.year, c.month) || c.hour > 23 || c.minute > 59 || c.second > 59)
@@ -132,8 +134,8 @@ char *time_format(int64_t unix_s, char out[TIME_TEXT_BYTES])
 {
 	struct civil c = time_to_civil(unix_s);
 	ASSERT(c.year <= YEAR_MAX);
-	(void)snprintf(out, TIME_TEXT_BYTES, "%04d-%02d-%02dT%02d:%02d:%02dZ", c.year % 10000, c.month,
-		       c.day, c.hour, c.minute, c.second);
+	(void)snprintf(out, TIME_TEXT_BYTES, "%04d-%02d-%02dT%02d:%02d:%02dZ", c.year % 10000,
+		       c.month, c.day, c.hour, c.minute, c.second);
 	return out;
 }
 

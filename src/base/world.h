@@ -10,7 +10,8 @@ struct world {
 	uint64_t (*mono_ns)(void *self); // monotonic, never goes back
 	int64_t (*wall_s)(void *self);   // UTC, may jump
 	uint64_t (*random)(void *self);  // not for secrets
-	// Calls fire(arg) once, not before delay_ns. Returns an id > 0 for timer_cancel, 0 at the limit.
+	// Calls fire(arg) once, not before delay_ns. Returns an id > 0 for timer_cancel, 0 at the
+	// limit.
 	uint64_t (*timer_after)(void *self, uint64_t delay_ns, void (*fire)(void *arg), void *arg);
 	void (*timer_cancel)(void *self, uint64_t timer_id);
 };

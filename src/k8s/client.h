@@ -12,7 +12,7 @@ struct k8s_client;
 struct k8s_call;
 
 struct k8s_result {
-	err_status status; // ERR_OK only for 2xx; 404 NOT_FOUND, 409 CONFLICT, 403 DENIED, ...
+	err_status status;     // ERR_OK only for 2xx; 404 NOT_FOUND, 409 CONFLICT, 403 DENIED, ...
 	const struct err *err; // text of the API server's message
 	int code;              // HTTP status, 0 when none came
 	struct str body;

@@ -7,12 +7,12 @@
 #include "base/arena.h"
 
 struct k8s_config {
-	const char *server;      // "https://10.96.0.1:443"
-	struct str ca_pem;       // empty: system CAs
+	const char *server; // "https://10.96.0.1:443"
+	struct str ca_pem;  // empty: system CAs
 	struct str cert_pem, key_pem;
-	const char *token;       // static bearer token, or NULL
-	const char *token_file;  // read each minute and once on 401, or NULL
-	const char *namespace_;  // of the context or the pod, "default" if unknown
+	const char *token;      // static bearer token, or NULL
+	const char *token_file; // read each minute and once on 401, or NULL
+	const char *namespace_; // of the context or the pod, "default" if unknown
 	bool insecure_skip_verify;
 };
 

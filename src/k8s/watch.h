@@ -9,12 +9,12 @@
 #include "k8s/client.h"
 
 typedef enum watch_event {
-	WATCH_ADDED,    // new, or changed while we did not look
+	WATCH_ADDED, // new, or changed while we did not look
 	WATCH_MODIFIED,
 	WATCH_DELETED,
-	WATCH_RESYNC,   // a new list begins: forget what it will not name again at WATCH_SYNCED
-	WATCH_SYNCED,   // the list is complete
-	WATCH_FAILED,   // an attempt failed; err says why; it is tried again
+	WATCH_RESYNC, // a new list begins: forget what it will not name again at WATCH_SYNCED
+	WATCH_SYNCED, // the list is complete
+	WATCH_FAILED, // an attempt failed; err says why; it is tried again
 } watch_event;
 
 struct watch_item {
@@ -37,5 +37,5 @@ struct watch_config {
 
 struct watch;
 struct watch *watch_start(struct k8s_client *client, const struct watch_config *config);
-void watch_stop(struct watch *watch); // NULL allowed
+void watch_stop(struct watch *watch);                    // NULL allowed
 uint64_t watch_last_event_ns(const struct watch *watch); // age of the cache

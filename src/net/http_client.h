@@ -31,7 +31,7 @@ struct http_call_request {
 	struct str path; // with query
 	const struct http_header *headers;
 	size_t header_count;
-	struct str body; // copied
+	struct str body;          // copied
 	uint64_t timeout_ns;      // whole call; 0: none
 	uint64_t idle_timeout_ns; // no byte for so long: fails with ERR_TIMEOUT; 0: none
 	size_t body_max_bytes;    // 0: 64 MiB

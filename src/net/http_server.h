@@ -14,7 +14,7 @@ struct http_server;
 struct http_exchange; // one request being answered, owned by the server
 
 struct http_request {
-	struct arena *arena; // lives until the response is sent
+	struct arena *arena;            // lives until the response is sent
 	struct str method, path, query; // path percent-encoded as received, without query
 	struct http_headers headers;
 	struct str body;
@@ -26,10 +26,10 @@ typedef void http_handler_fn(void *arg, struct http_exchange *exchange,
 			     const struct http_request *request);
 
 struct http_server_config {
-	const char *listen;      // "0.0.0.0:8443", "[::]:8443" or "unix:/path"; port 0: any free
-	struct tls_ctx *tls;     // NULL: plain
-	size_t body_max_bytes;   // 0: HTTP_BODY_DEFAULT_MAX_BYTES; above: 413
-	size_t connections_max;  // 0: 1024; above: 503 and close
+	const char *listen;       // "0.0.0.0:8443", "[::]:8443" or "unix:/path"; port 0: any free
+	struct tls_ctx *tls;      // NULL: plain
+	size_t body_max_bytes;    // 0: HTTP_BODY_DEFAULT_MAX_BYTES; above: 413
+	size_t connections_max;   // 0: 1024; above: 503 and close
 	uint64_t idle_timeout_ns; // 0: 60 s
 	http_handler_fn *handler;
 	void *arg;

@@ -15,7 +15,7 @@ struct tls_server_config {
 };
 
 struct tls_client_config {
-	const char *ca_file;      // NULL: ca_pem, else the system's CAs
+	const char *ca_file; // NULL: ca_pem, else the system's CAs
 	struct str ca_pem, cert_pem, key_pem;
 	const char *cert_file, *key_file; // client certificate, both or none
 	bool insecure_skip_verify;        // only when a person asked for it

@@ -15,8 +15,14 @@ struct sql_value {
 	struct str text;
 };
 
-static inline struct sql_value sql_int(int64_t n) { return (struct sql_value){ SQL_INT, n, { 0, 0 } }; }
-static inline struct sql_value sql_text(struct str s) { return (struct sql_value){ SQL_TEXT, 0, s }; }
+static inline struct sql_value sql_int(int64_t n)
+{
+	return (struct sql_value){ SQL_INT, n, { 0, 0 } };
+}
+static inline struct sql_value sql_text(struct str s)
+{
+	return (struct sql_value){ SQL_TEXT, 0, s };
+}
 
 // url: "sqlite:PATH" or "sqlite::memory:". WAL, synchronous FULL, foreign keys on.
 MUST_USE err_status sql_open(const char *url, struct sql **ret_sql, struct err *err);
@@ -34,7 +40,7 @@ MUST_USE err_status sql_commit(struct sql *sql, struct err *err); // rolls back 
 void sql_rollback(struct sql *sql);
 
 struct sql_migration {
-	int64_t version; // ascending from 1
+	int64_t version;               // ascending from 1
 	const char *const *statements; // NULL-terminated
 };
 // Applies what is missing, each migration in one transaction; refuses a newer schema.

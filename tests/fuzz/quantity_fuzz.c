@@ -8,7 +8,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct str text = { (const char *)data, size };
 	int64_t milli = 0, units = 0, nano = 0, again = 0;
-	bool has_milli = quantity_to_milli(text, &milli), has_units = quantity_to_units(text, &units);
+	bool has_milli = quantity_to_milli(text, &milli),
+	     has_units = quantity_to_units(text, &units);
 	if (has_milli && has_units)
 		ASSERT(milli >= 0 && (milli + 999) / 1000 == units);
 	char out[MONEY_TEXT_BYTES];

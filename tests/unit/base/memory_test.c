@@ -89,7 +89,8 @@ static void test_map(struct check *c)
 	struct str key;
 	i = 0;
 	CHECK(c, "order of insertion", map_next(map, &i, &key, NULL) && str_eq_c(key, "b"));
-	CHECK(c, "empty key is a key", map_set(map, STR(""), &x) == NULL && map_find(map, STR("")) == &x);
+	CHECK(c, "empty key is a key",
+	      map_set(map, STR(""), &x) == NULL && map_find(map, STR("")) == &x);
 	map_free(map);
 }
 

@@ -7,21 +7,32 @@
 
 static void test_money_text(struct check *c)
 {
-	static const struct { const char *text; bool good; int64_t want; const char *back; } cases[] = {
+	static const struct {
+		const char *text;
+		bool good;
+		int64_t want;
+		const char *back;
+	} cases[] = {
 		{ "12.5", true, 12500000000, "12.5" },
 		{ "0.30", true, 300000000, "0.3" },
 		{ "-0.000000001", true, -1, "-0.000000001" },
 		{ "200600", true, 200600000000000, "200600" },
 		{ "9223372036.854775807", true, INT64_MAX, "9223372036.854775807" },
 		{ "-9223372036.854775808", true, INT64_MIN, "-9223372036.854775808" },
-		{ "9223372036.854775808", false, 0, NULL }, { "1.0000000001", false, 0, NULL },
-		{ "1e3", false, 0, NULL }, { "+1", false, 0, NULL }, { ".5", false, 0, NULL },
-		{ "5.", false, 0, NULL },  { "", false, 0, NULL },   { "1,5", false, 0, NULL },
+		{ "9223372036.854775808", false, 0, NULL },
+		{ "1.0000000001", false, 0, NULL },
+		{ "1e3", false, 0, NULL },
+		{ "+1", false, 0, NULL },
+		{ ".5", false, 0, NULL },
+		{ "5.", false, 0, NULL },
+		{ "", false, 0, NULL },
+		{ "1,5", false, 0, NULL },
 	};
 	for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
 		int64_t got = 5;
 		char back[MONEY_TEXT_BYTES];
-		CHECK_INT(c, cases[i].text, money_parse(str_of(cases[i].text), &got), cases[i].good);
+		CHECK_INT(c, cases[i].text, money_parse(str_of(cases[i].text), &got),
+			  cases[i].good);
 		CHECK_INT(c, cases[i].text, got, cases[i].good ? cases[i].want : 5);
 		if (cases[i].good)
 			CHECK_STR(c, cases[i].text, str_of(money_format(got, back)), cases[i].back);
@@ -30,11 +41,14 @@ static void test_money_text(struct check *c)
 
 static void test_round(struct check *c)
 {
-	static const struct { const char *name; int64_t n, d, want; } cases[] = {
-		{ "half to even down", 5, 2, 2 },   { "half to even up", 7, 2, 4 },
-		{ "minus half", -5, 2, -2 },        { "minus three halves", -3, 2, -2 },
-		{ "below half", 7, 5, 1 },          { "above half", 8, 5, 2 },
-		{ "minus above half", -8, 5, -2 },  { "exact", -10, 5, -2 },
+	static const struct {
+		const char *name;
+		int64_t n, d, want;
+	} cases[] = {
+		{ "half to even down", 5, 2, 2 },  { "half to even up", 7, 2, 4 },
+		{ "minus half", -5, 2, -2 },       { "minus three halves", -3, 2, -2 },
+		{ "below half", 7, 5, 1 },         { "above half", 8, 5, 2 },
+		{ "minus above half", -8, 5, -2 }, { "exact", -10, 5, -2 },
 	};
 	for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
 		int64_t got = 0;
@@ -48,7 +62,9 @@ static void test_round(struct check *c)
 
 static void test_apportion(struct check *c)
 {
-	struct money_share day[] = { { 36, STR("A"), 0 }, { 24, STR("B"), 0 }, { 24, STR("C"), 0 },
+	struct money_share day[] = { { 36, STR("A"), 0 },
+				     { 24, STR("B"), 0 },
+				     { 24, STR("C"), 0 },
 				     { 84, STR("~unallocated"), 0 } };
 	CHECK(c, "worked day, board g0", money_apportion(72000000000, day, 4));
 	CHECK_INT(c, "A", day[0].nano, 15428571428);
@@ -76,13 +92,28 @@ static void test_apportion(struct check *c)
 
 static void test_quantity(struct check *c)
 {
-	static const struct { const char *text; int64_t milli, units; } cases[] = {
-		{ "500m", 500, 1 },       { "1.5", 1500, 2 },          { "16Gi", 17179869184000, 17179869184 },
-		{ "1e3", 1000000, 1000 }, { "1E3", 1000000, 1000 },    { "2k", 2000000, 2000 },
-		{ "0", 0, 0 },            { "1n", 1, 1 },              { "0.1Ki", 102400, 103 },
-		{ "+3", 3000, 3 },        { "12e-1", 1200, 2 },        { "", -1, -1 },
-		{ "-1", -1, -1 },         { "1.5.2", -1, -1 },         { "Gi", -1, -1 },
-		{ "1 Gi", -1, -1 },       { "1kb", -1, -1 },           { "9Ei", -1, -1 },
+	static const struct {
+		const char *text;
+		int64_t milli, units;
+	} cases[] = {
+		{ "500m", 500, 1 },
+		{ "1.5", 1500, 2 },
+		{ "16Gi", 17179869184000, 17179869184 },
+		{ "1e3", 1000000, 1000 },
+		{ "1E3", 1000000, 1000 },
+		{ "2k", 2000000, 2000 },
+		{ "0", 0, 0 },
+		{ "1n", 1, 1 },
+		{ "0.1Ki", 102400, 103 },
+		{ "+3", 3000, 3 },
+		{ "12e-1", 1200, 2 },
+		{ "", -1, -1 },
+		{ "-1", -1, -1 },
+		{ "1.5.2", -1, -1 },
+		{ "Gi", -1, -1 },
+		{ "1 Gi", -1, -1 },
+		{ "1kb", -1, -1 },
+		{ "9Ei", -1, -1 },
 		{ "NaN", -1, -1 },
 	};
 	for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {

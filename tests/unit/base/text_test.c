@@ -6,15 +6,24 @@
 
 static void test_numbers(struct check *c)
 {
-	static const struct { const char *text; bool good; int64_t want; } cases[] = {
+	static const struct {
+		const char *text;
+		bool good;
+		int64_t want;
+	} cases[] = {
 		{ "0", true, 0 },
 		{ "-1", true, -1 },
 		{ "9223372036854775807", true, INT64_MAX },
 		{ "-9223372036854775808", true, INT64_MIN },
 		{ "9223372036854775808", false, 0 },
 		{ "-9223372036854775809", false, 0 },
-		{ "", false, 0 }, { "-", false, 0 }, { "+1", false, 0 }, { " 1", false, 0 },
-		{ "1 ", false, 0 }, { "0x1", false, 0 }, { "1e3", false, 0 },
+		{ "", false, 0 },
+		{ "-", false, 0 },
+		{ "+1", false, 0 },
+		{ " 1", false, 0 },
+		{ "1 ", false, 0 },
+		{ "0x1", false, 0 },
+		{ "1e3", false, 0 },
 	};
 	for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
 		int64_t got = 77;
@@ -25,15 +34,27 @@ static void test_numbers(struct check *c)
 
 static void test_names(struct check *c)
 {
-	static const struct { const char *text; bool label, name; } cases[] = {
-		{ "team-a", true, true },   { "a", true, true },    { "0", true, true },
-		{ "Team", false, false },   { "-a", false, false }, { "a-", false, false },
-		{ "a.b", false, true },     { "a..b", false, false }, { "", false, false },
-		{ "a_b", false, false },    { "a/../b", false, false },
-		{ "a123456789012345678901234567890123456789012345678901234567890123", false, false },
+	static const struct {
+		const char *text;
+		bool label, name;
+	} cases[] = {
+		{ "team-a", true, true },
+		{ "a", true, true },
+		{ "0", true, true },
+		{ "Team", false, false },
+		{ "-a", false, false },
+		{ "a-", false, false },
+		{ "a.b", false, true },
+		{ "a..b", false, false },
+		{ "", false, false },
+		{ "a_b", false, false },
+		{ "a/../b", false, false },
+		{ "a123456789012345678901234567890123456789012345678901234567890123", false,
+		  false },
 	};
 	for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
-		CHECK_INT(c, cases[i].text, str_is_dns_label(str_of(cases[i].text)), cases[i].label);
+		CHECK_INT(c, cases[i].text, str_is_dns_label(str_of(cases[i].text)),
+			  cases[i].label);
 		CHECK_INT(c, cases[i].text, str_is_dns_name(str_of(cases[i].text)), cases[i].name);
 	}
 }
@@ -60,20 +81,29 @@ static void test_split(struct check *c)
 
 static void test_time(struct check *c)
 {
-	static const struct { const char *text; bool good; int64_t want; } cases[] = {
+	static const struct {
+		const char *text;
+		bool good;
+		int64_t want;
+	} cases[] = {
 		{ "1970-01-01T00:00:00Z", true, 0 },
 		{ "2026-02-10T00:00:00Z", true, 1770681600 },
 		{ "2024-02-29T12:00:00.25Z", true, 1709208000 },
 		{ "2026-02-10T01:00:00+01:00", true, 1770681600 },
 		{ "2026-02-09T19:30:00-04:30", true, 1770681600 },
-		{ "2026-02-29T00:00:00Z", false, 0 }, { "2026-13-01T00:00:00Z", false, 0 },
-		{ "2026-02-10T24:00:00Z", false, 0 }, { "2026-02-10 00:00:00Z", false, 0 },
-		{ "2026-02-10T00:00:00", false, 0 },  { "2026-02-10T00:00:00.Z", false, 0 },
-		{ "1969-12-31T23:59:59Z", false, 0 }, { "2026-02-10T00:00:00Zx", false, 0 },
+		{ "2026-02-29T00:00:00Z", false, 0 },
+		{ "2026-13-01T00:00:00Z", false, 0 },
+		{ "2026-02-10T24:00:00Z", false, 0 },
+		{ "2026-02-10 00:00:00Z", false, 0 },
+		{ "2026-02-10T00:00:00", false, 0 },
+		{ "2026-02-10T00:00:00.Z", false, 0 },
+		{ "1969-12-31T23:59:59Z", false, 0 },
+		{ "2026-02-10T00:00:00Zx", false, 0 },
 	};
 	for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
 		int64_t got = -7;
-		CHECK_INT(c, cases[i].text, time_parse(str_of(cases[i].text), &got, NULL), cases[i].good);
+		CHECK_INT(c, cases[i].text, time_parse(str_of(cases[i].text), &got, NULL),
+			  cases[i].good);
 		CHECK_INT(c, cases[i].text, got, cases[i].good ? cases[i].want : -7);
 	}
 	char text[TIME_TEXT_BYTES], again[TIME_TEXT_BYTES];
@@ -83,7 +113,8 @@ static void test_time(struct check *c)
 		if (!good || back != t || strcmp(text, time_format(back, again)) != 0)
 			CHECK_INT(c, text, back, t);
 	}
-	CHECK_STR(c, "nanoseconds", str_of(time_format_ns(0, 5, text)), "1970-01-01T00:00:00.000000005Z");
+	CHECK_STR(c, "nanoseconds", str_of(time_format_ns(0, 5, text)),
+		  "1970-01-01T00:00:00.000000005Z");
 	int64_t s = 0;
 	CHECK(c, "1h30m", time_parse_duration(STR("1h30m"), &s) && s == 5400);
 	CHECK(c, "7d", time_parse_duration(STR("7d"), &s) && s == 604800);
@@ -98,10 +129,12 @@ static void test_json(struct check *c)
 {
 	struct err err;
 	json_t *value = NULL;
-	CHECK_INT(c, "duplicate key", json_parse(STR("{\"a\":1,\"a\":2}"), &value, &err), ERR_INVALID);
+	CHECK_INT(c, "duplicate key", json_parse(STR("{\"a\":1,\"a\":2}"), &value, &err),
+		  ERR_INVALID);
 	CHECK_INT(c, "trailing bytes", json_parse(STR("{} x"), &value, &err), ERR_INVALID);
 	CHECK(c, "untouched on failure", value == NULL);
-	CHECK_INT(c, "good", json_parse(STR("{\"m\":{\"name\":\"x\",\"n\":5},\"z\":null}"), &value, &err),
+	CHECK_INT(c, "good",
+		  json_parse(STR("{\"m\":{\"name\":\"x\",\"n\":5},\"z\":null}"), &value, &err),
 		  ERR_OK);
 	CHECK_STR(c, "path", json_text(value, "m.name"), "x");
 	CHECK_INT(c, "number", json_int(value, "m.n", -1), 5);
@@ -117,7 +150,8 @@ static void test_json(struct check *c)
 	value = NULL;
 	char deep[6000];
 	memset(deep, '[', sizeof deep);
-	CHECK_INT(c, "depth", json_parse((struct str){ deep, sizeof deep }, &value, &err), ERR_INVALID);
+	CHECK_INT(c, "depth", json_parse((struct str){ deep, sizeof deep }, &value, &err),
+		  ERR_INVALID);
 }
 
 static void test_err(struct check *c)

@@ -10,20 +10,28 @@ static void test_pb(struct check *c)
 	pb_put_varint(&b, 1, 150);
 	pb_put_bytes(&b, 2, STR("testing"));
 	pb_put_varint(&b, 16, UINT64_MAX);
-	CHECK_STR(c, "encoding of the public example", str_slice(buf_str(&b), 0, 3), "\x08\x96\x01");
+	CHECK_STR(c, "encoding of the public example", str_slice(buf_str(&b), 0, 3),
+		  "\x08\x96\x01");
 	struct pb_reader r = pb_reader_of(buf_str(&b));
 	struct pb_field f;
 	CHECK(c, "first", pb_next(&r, &f) && f.number == 1 && f.value == 150);
 	CHECK(c, "second", pb_next(&r, &f) && f.number == 2 && str_eq_c(f.bytes, "testing"));
 	CHECK(c, "third", pb_next(&r, &f) && f.number == 16 && f.value == UINT64_MAX);
 	CHECK(c, "end", !pb_next(&r, &f) && !r.failed);
-	static const struct { const char *name; struct str bytes; } bad[] = {
+	static const struct {
+		const char *name;
+		struct str bytes;
+	} bad[] = {
 		{ "cut varint", { "\x08\x96", 2 } },
 		{ "field number 0", { "\x00\x01", 2 } },
-		{ "length past the end", { "\x12\x05" "ab", 4 } },
+		{ "length past the end",
+		  { "\x12\x05"
+		    "ab",
+		    4 } },
 		{ "group", { "\x0b\x0c", 2 } },
 		{ "cut fixed64", { "\x09\x01\x02", 3 } },
-		{ "varint of 11 bytes", { "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12 } },
+		{ "varint of 11 bytes",
+		  { "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12 } },
 	};
 	for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
 		r = pb_reader_of(bad[i].bytes);

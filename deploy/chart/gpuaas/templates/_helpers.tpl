@@ -1,0 +1,22 @@
+{{- define "gpuaas.labels" -}}
+app.kubernetes.io/part-of: gpuaas
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end }}
+
+{{- define "gpuaas.tlsSecret" -}}
+{{- default "gpuaas-server-tls" .Values.server.tlsSecret -}}
+{{- end }}
+
+{{/* What every container but the agent's runs with. */}}
+{{- define "gpuaas.restricted" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+capabilities: {drop: [ALL]}
+seccompProfile: {type: RuntimeDefault}
+{{- end }}

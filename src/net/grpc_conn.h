@@ -38,3 +38,5 @@ MUST_USE err_status grpc_socket_address(const char *path, struct sockaddr_un *re
 					struct err *err);
 // A header as nghttp2 takes it; name and value are copied by nghttp2 when submitted.
 nghttp2_nv grpc_header(const char *name, struct str value);
+// A header's text as nghttp2 hands it over.
+struct str grpc_header_text(nghttp2_rcbuf *text);

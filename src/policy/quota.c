@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/quota.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static const char what_to_do[] = "; ask for at most that, or have the quota raised";
+
+struct quota_amount quota_need_of(const struct request_spec *spec)
+{
+	return (struct quota_amount){ .gpus = spec->gpu_count, .cpu_milli = spec->cpu_milli,
+				      .memory_bytes = spec->memory_bytes, .pods = 1 };
+}
+
+err_status quota_check_alone(const struct tenant_quota *quota, const struct quota_amount *need,
+			     struct err *err)
+{
+	if (need->gpus > quota->gpus)
+		return err_set(err, ERR_LIMIT,
+			       "%" PRId64 " GPUs are asked for, the tenant's quota is %" PRId64 "%s",
+			       need->gpus, quota->gpus, what_to_do);
+	if (need->cpu_milli > quota->cpu_milli)
+		return err_set(err, ERR_LIMIT,
+			       "%" PRId64 "m CPUs are asked for and the tenant's quota is %" PRId64
+			       "m%s", need->cpu_milli, quota->cpu_milli, what_to_do);
+	if (need->memory_bytes > quota->memory_bytes)
+		return err_set(err, ERR_LIMIT,
+			       "%" PRId64 " bytes of memory are asked for, the tenant's quota is %"
+			       PRId64 "%s", need->memory_bytes, quota->memory_bytes, what_to_do);
+	if (need->pods > quota->pods)
+		return err_set(err, ERR_LIMIT, "the tenant's quota allows no pods; have it raised");
+	return ERR_OK;
+}
+
+static bool fits_one(int64_t limit, int64_t used, int64_t need)
+{
+	int64_t sum = 0;
+	return !__builtin_add_overflow(used, need, &sum) && sum <= limit;
+}
+
+bool quota_fits(const struct tenant_quota *quota, const struct quota_amount *used,
+		const struct quota_amount *need)
+{
+	return fits_one(quota->gpus, used->gpus, need->gpus) &&
+	       fits_one(quota->cpu_milli, used->cpu_milli, need->cpu_milli) &&
+	       fits_one(quota->memory_bytes, used->memory_bytes, need->memory_bytes) &&
+	       fits_one(quota->pods, used->pods, need->pods);
+}
+
+static int entry_order(const void *left, const void *right)
+{
+	const struct quota_entry *a = left, *b = right;
+	if (a->holds != b->holds)
+		return a->holds ? -1 : 1;
+	if (a->class_ != b->class_)
+		return a->class_ < b->class_ ? -1 : 1;
+	if (a->created_s != b->created_s)
+		return a->created_s < b->created_s ? -1 : 1;
+	return str_cmp(a->name, b->name);
+}
+
+static void add(struct quota_amount *used, const struct quota_amount *need)
+{
+	used->gpus += need->gpus;
+	used->cpu_milli += need->cpu_milli;
+	used->memory_bytes += need->memory_bytes;
+	used->pods += need->pods;
+}
+
+void quota_admit(const struct tenant_quota *quota, struct quota_entry *entries, size_t count,
+		 struct quota_amount *ret_used)
+{
+	ASSERT(quota != NULL && (count == 0 || entries != NULL));
+	if (count > 1)
+		qsort(entries, count, sizeof *entries, entry_order);
+	struct quota_amount used = { 0 };
+	int64_t position = 0;
+	for (size_t i = 0; i < count; i++) {
+		struct quota_entry *entry = &entries[i];
+		entry->is_admitted = entry->holds ||
+				     (position == 0 && quota_fits(quota, &used, &entry->need));
+		entry->position = entry->is_admitted ? 0 : ++position;
+		if (entry->is_admitted)
+			add(&used, &entry->need);
+	}
+	if (ret_used != NULL)
+		*ret_used = used;
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/request.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { DAY_S = 86400, MAX_DURATION_DEFAULT_S = DAY_S };
+
+static const char *const class_names[] = { "inference", "training", "experiment", NULL };
+
+static const struct schema_field request_fields[] = {
+	{ "name", SCHEMA_LABEL, .min = 1, .max = REQUEST_NAME_MAX,
+	  .doc = "Name in the tenant, also of the Job; absent: the server makes one." },
+	{ "class", SCHEMA_TEXT, .min = 1, .values = class_names,
+	  .doc = "Quality class, which decides the priority; default experiment." },
+	{ "gpus", SCHEMA_INT, .required = true, .min = 1, .max = 1024,
+	  .doc = "Whole GPUs, all on one node." },
+	{ "gpu_models", SCHEMA_TEXTS, .min = 1, .max = REQUEST_MODELS_MAX,
+	  .doc = "GPU models of which any will do; absent: every model." },
+	{ "gpu_memory", SCHEMA_BYTES, .min = 1, .max = INT64_C(1) << 50,
+	  .doc = "Memory that one GPU must have at least." },
+	{ "cpu", SCHEMA_CPU, .min = 1, .max = INT64_C(4096000), .doc = "CPUs, default 1." },
+	{ "memory", SCHEMA_BYTES, .min = 1 << 20, .max = INT64_C(1) << 46,
+	  .doc = "Memory, default 1Gi." },
+	{ "duration", SCHEMA_DURATION, .min = 1, .max = 366 * DAY_S,
+	  .doc = "How long it will run, as well as is known." },
+	{ "max_duration", SCHEMA_DURATION, .min = 1, .max = 366 * DAY_S,
+	  .doc = "It is ended after this; default 24h, or twice the duration if that is longer." },
+	{ "image", SCHEMA_TEXT, .required = true, .min = 1, .max = 512, .doc = "Container image." },
+	{ "command", SCHEMA_TEXTS, .min = 1, .max = REQUEST_ARGS_MAX,
+	  .doc = "Program instead of the image's." },
+	{ "args", SCHEMA_TEXTS, .min = 1, .max = REQUEST_ARGS_MAX, .doc = "Arguments." },
+	{ "env", SCHEMA_TEXT_MAP, .max = REQUEST_ENV_MAX, .doc = "Environment, name to value." },
+};
+const struct schema request_schema = { .name = "RequestSpec",
+	.doc = "A request for GPUs and what is to run on them.", SCHEMA_FIELDS(request_fields) };
+
+const char *request_class_name(request_class class_)
+{
+	ASSERT(class_ <= REQUEST_EXPERIMENT);
+	return class_names[class_];
+}
+
+static err_status fault_of(struct schema_fault *ret_fault, const char *path, struct err *err,
+			   const char *text)
+{
+	if (ret_fault != NULL) {
+		*ret_fault = (struct schema_fault){ .code = "invalid_field" };
+		(void)snprintf(ret_fault->path, sizeof ret_fault->path, "%s", path);
+	}
+	return err_set(err, ERR_INVALID, "%s", text);
+}
+
+static bool is_env_name(const char *name)
+{
+	size_t len = strlen(name);
+	if (len == 0 || len > 128 || (name[0] >= '0' && name[0] <= '9'))
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		char c = name[i];
+		bool is_fine = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' ||
+			       (c >= '0' && c <= '9');
+		if (!is_fine)
+			return false;
+	}
+	return true;
+}
+
+static err_status check_env(const json_t *env, struct schema_fault *ret_fault, struct err *err)
+{
+	const char *key;
+	json_t *value;
+	json_object_foreach((json_t *)(uintptr_t)env, key, value) {
+		if (!is_env_name(key))
+			return fault_of(ret_fault, "env", err,
+					"env: names are 1 to 128 of A-Z, a-z, 0-9 and '_' and do "
+					"not start with a digit");
+		if (strcmp(key, "NVIDIA_VISIBLE_DEVICES") == 0)
+			return fault_of(ret_fault, "env", err,
+					"env: NVIDIA_VISIBLE_DEVICES is set by the platform to the "
+					"GPUs that are granted; leave it out");
+		if (json_string_length(value) > 32768)
+			return fault_of(ret_fault, "env", err,
+					"env: a value has at most 32768 bytes; put more in a file");
+	}
+	return ERR_OK;
+}
+
+static void read_class(const json_t *body, struct request_spec *spec)
+{
+	spec->class_ = REQUEST_EXPERIMENT;
+	for (unsigned i = 0; i <= REQUEST_EXPERIMENT; i++) {
+		if (str_eq_c(json_text(body, "class"), class_names[i]))
+			spec->class_ = (request_class)i;
+	}
+}
+
+static err_status read_models(const json_t *body, struct request_spec *spec,
+			      struct schema_fault *ret_fault, struct err *err)
+{
+	size_t i;
+	json_t *item;
+	json_array_foreach(json_object_get(body, "gpu_models"), i, item) {
+		ASSERT(i < REQUEST_MODELS_MAX); // by the schema
+		struct str model = { json_string_value(item), json_string_length(item) };
+		if (model.len == 0 || model.len > 63 || str_find_byte(model, ',', 0) != SIZE_MAX)
+			return fault_of(ret_fault, "gpu_models", err,
+					"gpu_models: a model has 1 to 63 characters and no comma");
+		spec->models[spec->model_count++] = model;
+	}
+	return ERR_OK;
+}
+
+static err_status check_image(struct str image, struct schema_fault *ret_fault, struct err *err)
+{
+	for (size_t i = 0; i < image.len; i++) {
+		unsigned char c = (unsigned char)image.data[i];
+		if (c <= ' ' || c > '~')
+			return fault_of(ret_fault, "image", err,
+					"image must be an image reference without blanks, like "
+					"registry.example/team/train:1");
+	}
+	return ERR_OK;
+}
+
+err_status request_parse(const json_t *body, struct request_spec *ret_spec,
+			 struct schema_fault *ret_fault, struct err *err)
+{
+	if (schema_check(&request_schema, body, ret_fault, err) != ERR_OK)
+		return ERR_INVALID;
+	struct request_spec spec = {
+		.name = json_text(body, "name"),
+		.gpu_count = json_int(body, "gpus", 0),
+		.gpu_memory_mib = schema_get_bytes(body, "gpu_memory", 0) >> 20,
+		.cpu_milli = schema_get_cpu_milli(body, "cpu", 1000),
+		.memory_bytes = schema_get_bytes(body, "memory", INT64_C(1) << 30),
+		.duration_s = schema_get_duration_s(body, "duration", 0),
+		.image = json_text(body, "image"),
+		.command = json_object_get(body, "command"),
+		.args = json_object_get(body, "args"),
+		.env = json_object_get(body, "env"),
+	};
+	read_class(body, &spec);
+	int64_t max_absent_s = max_i64(MAX_DURATION_DEFAULT_S, 2 * spec.duration_s);
+	spec.max_duration_s = schema_get_duration_s(body, "max_duration", max_absent_s);
+	if (spec.max_duration_s < spec.duration_s)
+		return fault_of(ret_fault, "max_duration", err,
+				"max_duration is shorter than duration: it would always be ended "
+				"by force");
+	if (read_models(body, &spec, ret_fault, err) != ERR_OK ||
+	    check_image(spec.image, ret_fault, err) != ERR_OK ||
+	    check_env(spec.env, ret_fault, err) != ERR_OK)
+		return ERR_INVALID;
+	*ret_spec = spec;
+	return ERR_OK;
+}
+
+bool inventory_add(struct inventory *inventory, const struct inventory_row *row)
+{
+	for (size_t i = 0; i < inventory->count; i++) {
+		struct inventory_row *known = &inventory->rows[i];
+		if (str_eq(known->model, row->model) &&
+		    known->gpus_per_node == row->gpus_per_node &&
+		    known->gpu_memory_mib == row->gpu_memory_mib) {
+			known->nodes += row->nodes;
+			return true;
+		}
+	}
+	if (inventory->count == INVENTORY_MAX)
+		return false;
+	inventory->rows[inventory->count++] = *row;
+	return true;
+}
+
+static bool wants_model(const struct request_spec *spec, struct str model)
+{
+	for (size_t i = 0; i < spec->model_count; i++) {
+		if (str_eq(spec->models[i], model))
+			return true;
+	}
+	return spec->model_count == 0;
+}
+
+// "A100-SXM4-80GB (8 a node, 80 GiB), ..." of all rows, cut when it gets long.
+static void describe(const struct inventory *inventory, char *out, size_t out_bytes)
+{
+	size_t used = 0;
+	out[0] = '\0';
+	for (size_t i = 0; i < inventory->count && used < out_bytes - 1; i++) {
+		const struct inventory_row *row = &inventory->rows[i];
+		int n = snprintf(out + used, out_bytes - used,
+				 "%s" STR_FMT " (%" PRId64 " a node, %" PRId64 " GiB each)",
+				 i == 0 ? "" : ", ", STR_ARG(row->model), row->gpus_per_node,
+				 row->gpu_memory_mib >> 10);
+		used = n < 0 ? used : min_size(used + (size_t)n, out_bytes - 1);
+	}
+}
+
+err_status request_check_possible(const struct request_spec *spec,
+				  const struct inventory *inventory, struct err *err)
+{
+	int64_t most_gpus = 0, most_memory_mib = 0;
+	bool has_model = false;
+	for (size_t i = 0; i < inventory->count; i++) {
+		const struct inventory_row *row = &inventory->rows[i];
+		if (!wants_model(spec, row->model))
+			continue;
+		has_model = true;
+		most_memory_mib = max_i64(most_memory_mib, row->gpu_memory_mib);
+		if (row->gpu_memory_mib >= spec->gpu_memory_mib)
+			most_gpus = max_i64(most_gpus, row->gpus_per_node);
+	}
+	if (inventory->count == 0 || most_gpus >= spec->gpu_count)
+		return ERR_OK;
+	char have[260];
+	describe(inventory, have, sizeof have);
+	if (!has_model)
+		return err_set(err, ERR_UNSUPPORTED,
+			       "no node has GPUs of model \"" STR_FMT "\"; there are %s",
+			       STR_ARG(spec->models[0]), have);
+	if (most_memory_mib < spec->gpu_memory_mib)
+		return err_set(err, ERR_UNSUPPORTED,
+			       "no such GPU has %" PRId64 " MiB of memory, the largest has %" PRId64
+			       "; there are %s", spec->gpu_memory_mib, most_memory_mib, have);
+	return err_set(err, ERR_UNSUPPORTED,
+		       "no node has %" PRId64 " such GPUs, at most %" PRId64
+		       " are on one; ask for fewer or split the work; there are %s",
+		       spec->gpu_count, most_gpus, have);
+}
+
+void request_id_format(struct str tenant, struct str name, char out[REQUEST_ID_BYTES])
+{
+	ASSERT(tenant.len <= TENANT_NAME_MAX && name.len <= REQUEST_NAME_MAX);
+	(void)snprintf(out, REQUEST_ID_BYTES, STR_FMT "." STR_FMT, STR_ARG(tenant), STR_ARG(name));
+}
+
+bool request_id_parse(struct str id, struct str *ret_tenant, struct str *ret_name)
+{
+	size_t dot = str_find_byte(id, '.', 0);
+	if (dot == SIZE_MAX)
+		return false;
+	struct str tenant = str_slice(id, 0, dot), name = str_slice(id, dot + 1, id.len);
+	if (!str_is_dns_label(tenant) || tenant.len > TENANT_NAME_MAX || !str_is_dns_label(name) ||
+	    name.len > REQUEST_NAME_MAX)
+		return false;
+	*ret_tenant = tenant;
+	*ret_name = name;
+	return true;
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a GPU request may ask for, checked in two steps: its shape alone (unknown members, types,
+// ranges), then against what the installation has, so that the impossible is refused at once
+// with what exists, and never waits for ever. Pure; texts are borrowed from the JSON.
+#pragma once
+
+#include "policy/schema.h"
+#include "policy/tenant.h"
+
+enum {
+	REQUEST_NAME_MAX = 32, REQUEST_MODELS_MAX = 16, REQUEST_ARGS_MAX = 64, REQUEST_ENV_MAX = 64,
+	REQUEST_ID_BYTES = TENANT_NAME_MAX + 1 + REQUEST_NAME_MAX + 1, INVENTORY_MAX = 256,
+};
+
+typedef enum request_class {
+	REQUEST_INFERENCE,
+	REQUEST_TRAINING,
+	REQUEST_EXPERIMENT,
+} request_class;
+
+struct request_spec {
+	struct str name; // may be empty: the server makes one
+	request_class class_;
+	int64_t gpu_count;
+	struct str models[REQUEST_MODELS_MAX]; // any of them will do; none: every model
+	size_t model_count;
+	int64_t gpu_memory_mib; // of one GPU at least; 0: any
+	int64_t cpu_milli;
+	int64_t memory_bytes;
+	int64_t duration_s;     // expected; 0: unknown
+	int64_t max_duration_s; // ended by force after it
+	struct str image;
+	const json_t *command, *args, *env; // borrowed, may be NULL
+};
+
+// What one kind of node has; the caller sums up equal ones.
+struct inventory_row {
+	struct str model;
+	int64_t gpus_per_node;
+	int64_t gpu_memory_mib;
+	int64_t nodes;
+};
+
+struct inventory {
+	struct inventory_row rows[INVENTORY_MAX];
+	size_t count;
+};
+
+extern const struct schema request_schema;
+
+// Shape only.
+MUST_USE err_status request_parse(const json_t *body, struct request_spec *ret_spec,
+				  struct schema_fault *ret_fault, struct err *err);
+// ERR_UNSUPPORTED when no node could ever run it; the text names what exists. An empty inventory
+// (no node has reported yet) refuses nothing.
+MUST_USE err_status request_check_possible(const struct request_spec *spec,
+					   const struct inventory *inventory, struct err *err);
+// Adds to the row of that kind, or a new row; false when the table is full.
+MUST_USE bool inventory_add(struct inventory *inventory, const struct inventory_row *row);
+
+const char *request_class_name(request_class class_);
+// "TENANT.NAME" into out; the id is unique because DNS labels hold no dots.
+void request_id_format(struct str tenant, struct str name, char out[REQUEST_ID_BYTES]);
+MUST_USE bool request_id_parse(struct str id, struct str *ret_tenant, struct str *ret_name);

@@ -25,5 +25,6 @@ const char *http_status_text(int status);
 MUST_USE bool http_unescape(struct arena *arena, struct str text, struct str *ret_text);
 // Escapes everything but unreserved characters (RFC 3986); terminated text in the arena.
 struct str http_escape(struct arena *arena, struct str text);
-// Value of a query parameter, unescaped; data NULL when absent.
+// Value of a query parameter, unescaped ('+' is a blank, as browsers and Python write it); data
+// NULL when absent.
 struct str http_query_get(struct arena *arena, struct str query, const char *name);

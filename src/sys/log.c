@@ -17,7 +17,10 @@ static struct {
 } logger = { .part = "unnamed", .minimum = LOG_INFO };
 
 static const char *const level_names[] = {
-	[LOG_DEBUG] = "debug", [LOG_INFO] = "info", [LOG_WARN] = "warn", [LOG_ERROR] = "error",
+	[LOG_DEBUG] = "debug",
+	[LOG_INFO] = "info",
+	[LOG_WARN] = "warn",
+	[LOG_ERROR] = "error",
 };
 
 void log_init(const char *part, log_level minimum)

@@ -299,10 +299,7 @@ void loop_timer_set(struct loop_timer *timer, uint64_t delay_ns)
 	timer_heap_set(&timer->loop->timers, timer, at_ns);
 }
 
-void loop_timer_stop(struct loop_timer *timer)
-{
-	timer_heap_remove(&timer->loop->timers, timer);
-}
+void loop_timer_stop(struct loop_timer *timer) { timer_heap_remove(&timer->loop->timers, timer); }
 
 void loop_timer_free(struct loop_timer *timer)
 {
@@ -420,8 +417,11 @@ err_status loop_new(struct loop **ret_loop, struct err *err)
 	(void)pthread_mutex_init(&loop->posted_lock, NULL);
 	loop->now_ns = clock_mono_ns();
 	random_bytes(&loop->random_state, sizeof loop->random_state);
-	loop->world = (struct world){ .self = loop, .mono_ns = world_now, .wall_s = world_wall,
-				      .random = world_rand, .timer_after = world_after,
+	loop->world = (struct world){ .self = loop,
+				      .mono_ns = world_now,
+				      .wall_s = world_wall,
+				      .random = world_rand,
+				      .timer_after = world_after,
 				      .timer_cancel = world_cancel };
 	if (loop->epoll_fd < 0 || loop->event_fd < 0) {
 		int saved_errno = errno;

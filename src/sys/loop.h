@@ -18,8 +18,8 @@ typedef void loop_fn(void *arg);
 
 MUST_USE err_status loop_new(struct loop **ret_loop, struct err *err);
 void loop_free(struct loop *loop);
-void loop_run(struct loop *loop);  // until loop_stop
-void loop_stop(struct loop *loop); // from a callback
+void loop_run(struct loop *loop);               // until loop_stop
+void loop_stop(struct loop *loop);              // from a callback
 bool loop_is_stopping(const struct loop *loop); // for who turns it by loop_run_once
 // Runs what is ready, waits at most timeout_ms (-1: until something is). For tests and sync use.
 void loop_run_once(struct loop *loop, int timeout_ms);

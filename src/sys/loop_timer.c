@@ -28,7 +28,8 @@ static void sift_down(struct timer_heap *heap, size_t i)
 {
 	struct loop_timer *timer = heap->items[i];
 	for (size_t child = 2 * i + 1; child < heap->count; child = 2 * i + 1) {
-		if (child + 1 < heap->count && is_before(heap->items[child + 1], heap->items[child]))
+		if (child + 1 < heap->count &&
+		    is_before(heap->items[child + 1], heap->items[child]))
 			child++;
 		if (!is_before(heap->items[child], timer))
 			break;

@@ -50,7 +50,8 @@ static void test_read(struct check *c)
 	CHECK_INT(c, "absent", fs_read(in_folder("none"), 10, &content, &err), ERR_NOT_FOUND);
 	CHECK_INT(c, "a folder", fs_read(folder, 10, &content, &err), ERR_IO);
 	CHECK_INT(c, "a folder's errno", err.sys_errno, EISDIR);
-	CHECK_INT(c, "limit 0 and an empty file", fs_write_atomic(path, STR(""), 0600, &err), ERR_OK);
+	CHECK_INT(c, "limit 0 and an empty file", fs_write_atomic(path, STR(""), 0600, &err),
+		  ERR_OK);
 	CHECK_INT(c, "reads", fs_read(path, 0, &content, &err), ERR_OK);
 	CHECK_STR(c, "as nothing", buf_str(&content), "");
 }
@@ -70,10 +71,12 @@ static void test_replace(struct check *c)
 	CHECK(c, "mode in spite of the umask",
 	      stat(path, &info) == 0 && (info.st_mode & 0777) == 0644);
 	CHECK_INT(c, "no temporary file stays", count_files(folder), before + 1);
-	CHECK_INT(c, "no folder", fs_write_atomic(in_folder("no/file"), STR("x"), 0644, &err), ERR_IO);
+	CHECK_INT(c, "no folder", fs_write_atomic(in_folder("no/file"), STR("x"), 0644, &err),
+		  ERR_IO);
 	CHECK_INT(c, "its errno", err.sys_errno, ENOENT);
 	CHECK_INT(c, "make a folder", fs_mkdirs(in_folder("full"), 0755, &err), ERR_OK);
-	CHECK_INT(c, "over a folder", fs_write_atomic(in_folder("full"), STR("x"), 0644, &err), ERR_IO);
+	CHECK_INT(c, "over a folder", fs_write_atomic(in_folder("full"), STR("x"), 0644, &err),
+		  ERR_IO);
 	CHECK_INT(c, "nothing stays of that", count_files(folder), before + 2);
 }
 
@@ -99,7 +102,8 @@ static void test_write_fails(struct check *c)
 	CHECK_INT(c, "its errno", err.sys_errno, EBADF);
 	CHECK_INT(c, "nothing to write", fs_write_all(-1, STR(""), &err), ERR_OK);
 	CHECK_INT(c, "sync of an absent folder", fs_sync_folder_of("/nowhere/file", &err), ERR_IO);
-	CHECK_INT(c, "no err wanted", fs_write_atomic("/nowhere/file", STR("x"), 0600, NULL), ERR_IO);
+	CHECK_INT(c, "no err wanted", fs_write_atomic("/nowhere/file", STR("x"), 0600, NULL),
+		  ERR_IO);
 }
 
 // In a mount namespace of its own, so that nothing stays whatever happens.

@@ -61,7 +61,9 @@ static struct loop *make_loop(void)
 static void test_timer_order(struct check *c)
 {
 	struct trace trace = { .loop = make_loop() };
-	struct mark marks[4] = { { &trace, 'a' }, { &trace, 'b' }, { &trace, 'c' }, { &trace, 'd' } };
+	struct mark marks[4] = {
+		{ &trace, 'a' }, { &trace, 'b' }, { &trace, 'c' }, { &trace, 'd' }
+	};
 	static const uint64_t delays_ms[4] = { 20, 5, 5, 10 };
 	struct loop_timer *timers[4];
 	for (size_t i = 0; i < 4; i++) {
@@ -163,7 +165,8 @@ static void on_both_free(void *arg, unsigned events)
 	struct trace *trace = arg;
 	note(trace, 'f');
 	trace->events |= events;
-	// Both are ready in this turn: whoever comes first frees both, the other must not be called.
+	// Both are ready in this turn: whoever comes first frees both, the other must not be
+	// called.
 	for (size_t i = 0; i < 2; i++) {
 		loop_fd_free(trace->fds[i]);
 		trace->fds[i] = NULL;
@@ -222,7 +225,8 @@ static void test_fd_interest(struct check *c)
 	struct err err;
 	struct loop_fd *untouched = NULL;
 	CHECK_INT(c, "a closed fd is refused",
-		  loop_fd_new(trace.loop, pair[0], LOOP_READ, on_note_events, &trace, &untouched, &err),
+		  loop_fd_new(trace.loop, pair[0], LOOP_READ, on_note_events, &trace, &untouched,
+			      &err),
 		  ERR_IO);
 	CHECK_INT(c, "with its errno", err.sys_errno, EBADF);
 	CHECK(c, "and no object", untouched == NULL);
@@ -251,7 +255,8 @@ static void test_signals(struct check *c)
 	}
 	int state = 0;
 	(void)waitpid(child, &state, 0);
-	CHECK(c, "a forked child dies of its signal", WIFSIGNALED(state) && WTERMSIG(state) == SIGTERM);
+	CHECK(c, "a forked child dies of its signal",
+	      WIFSIGNALED(state) && WTERMSIG(state) == SIGTERM);
 	loop_run_once(trace.loop, 20);
 	CHECK(c, "and does not stop the parent", !loop_is_stopping(trace.loop));
 	loop_free(trace.loop);

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+# Steps that the demo and the cluster tests share; sourced with `set -euo pipefail` in force.
+# They expect KUBECONFIG, $root (the checkout), $programs (folder of kubectl and helm) and $work
+# (a folder of ours for certificates, tokens and logs).
+
+kube() { "$programs/kubectl" "$@"; }
+
+# token_make: a fresh access token, gpx_ + 30 characters + their CRC-32 in base62.
+token_make() {
+	python3 - <<-'P'
+		import secrets, string, zlib
+		digits = string.digits + string.ascii_uppercase + string.ascii_lowercase
+		body = "".join(secrets.choice(digits) for _ in range(30))
+		crc, check = zlib.crc32(body.encode()), ""
+		for _ in range(6):
+		    crc, digit = divmod(crc, 62)
+		    check = digits[digit] + check
+		print(f"gpx_{body}{check}")
+	P
+}
+
+namespace_make() {
+	kube create namespace gpuaas-system --dry-run=client -o yaml | kube apply -f - >/dev/null
+	kube label --overwrite namespace gpuaas-system pod-security.kubernetes.io/enforce=privileged >/dev/null
+}
+
+# admin_token: makes the first platform admin's token once and keeps it in $work/admin.token.
+admin_token() {
+	if [ ! -s "$work/admin.token" ]; then
+		(umask 077 && token_make >"$work/admin.token")
+	fi
+	kube -n gpuaas-system create secret generic gpuaas-bootstrap --from-file=token="$work/admin.token" \
+		--dry-run=client -o yaml | kube apply -f - >/dev/null
+}
+
+# local_volume NODE PATH: a volume on one node, for clusters without a provisioner.
+local_volume() {
+	kube apply -f - >/dev/null <<-Y
+		apiVersion: v1
+		kind: PersistentVolume
+		metadata: {name: gpuaas-server}
+		spec:
+		  capacity: {storage: 1Gi}
+		  accessModes: [ReadWriteOnce]
+		  persistentVolumeReclaimPolicy: Retain
+		  storageClassName: ""
+		  local: {path: $2}
+		  nodeAffinity:
+		    required:
+		      nodeSelectorTerms:
+		        - matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [$1]}]
+	Y
+}
+
+chart_install() { # chart_install [helm options]
+	"$programs/helm" upgrade --install gpuaas "$root/deploy/chart/gpuaas" --namespace gpuaas-system "$@" >/dev/null
+}
+
+# parts_ready: waits until agents, scheduler and server are ready; shows what is wrong otherwise.
+parts_ready() {
+	local part
+	for part in ds/gpuaas-agent deploy/gpuaas-scheduler deploy/gpuaas-server; do
+		if ! kube -n gpuaas-system rollout status "$part" --timeout=120s >/dev/null; then
+			kube -n gpuaas-system get pods -o wide >&2 || true
+			kube -n gpuaas-system get events --sort-by=.lastTimestamp 2>/dev/null | tail -15 >&2 || true
+			kube -n gpuaas-system logs "$part" --tail=20 >&2 || true
+			echo "install: $part did not become ready" >&2
+			return 1
+		fi
+	done
+	kube -n gpuaas-system get secret gpuaas-server-tls -o jsonpath='{.data.ca\.crt}' | base64 -d >"$work/ca.crt"
+}
+
+# process_start NAME COMMAND...: in the background, log and identity (pid and start time) in $work.
+process_start() {
+	local name=$1
+	shift
+	setsid "$@" >"$work/$name.log" 2>&1 </dev/null &
+	echo "$! $(awk '{print $22}' "/proc/$!/stat")" >"$work/$name.pid"
+}
+
+# process_stop NAME: ends it if it is still the process that was started.
+process_stop() {
+	local pid start
+	[ -f "$work/$1.pid" ] || return 0
+	read -r pid start <"$work/$1.pid"
+	if [ "$(awk '{print $22}' "/proc/$pid/stat" 2>/dev/null)" = "$start" ]; then
+		kill "$pid" 2>/dev/null || true
+		for _ in $(seq 50); do
+			[ -d "/proc/$pid" ] || break
+			sleep 0.1
+		done
+	fi
+	rm -f "$work/$1.pid"
+}
+
+prometheus_start() {
+	sed -e "s#KUBECONFIG_FILE#$KUBECONFIG#; s#CA_FILE#$work/ca.crt#" "$root/deploy/prometheus/prometheus.yaml" \
+		>"$work/prometheus.yaml"
+	process_start prometheus prometheus --config.file="$work/prometheus.yaml" \
+		--storage.tsdb.path="$work/prometheus" --web.listen-address=127.0.0.1:9490 --log.level=warn
+}

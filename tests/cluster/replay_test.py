@@ -1,0 +1,84 @@
+"""The public trace as real pods while parts are killed: every task ends once, and an observer who
+knows only the pods' times arrives at the same bill to the nano."""
+import threading
+import time
+
+import observer
+import run as replay
+import setup
+import summary
+import tasks as trace
+
+from conftest import PROGRAMS
+
+# Seconds after the begin of the replay; the arrivals are dense from second 100 on.
+FAULTS = (
+    (20, "agent", 0), (35, "scheduler", 0), (50, "server", 0),
+    (104, "scheduler", 0), (110, "agent", 1), (116, "server", 0),
+    (124, "apiserver", 0), (136, "kubelet", 1),
+)
+
+
+def inject(cluster, done, log):
+    """Does what FAULTS says at its time; stops early when the replay has ended."""
+    start = time.monotonic()
+    for at, what, which in FAULTS:
+        while time.monotonic() < start + at:
+            if done.wait(0.2):
+                return
+        try:
+            if what == "apiserver":
+                cluster.restart("apiserver")
+            elif what == "kubelet":
+                cluster.restart("kubelet", f"node{which + 1}")
+            else:
+                cluster.kill(f"gpuaas-{what}", which)
+            log.append(what)
+        except Exception as error:  # the test reads it below
+            log.append(f"{what}: {error}")
+
+
+def test_every_task_ends_once_and_the_bill_agrees(cluster):
+    admin = cluster.admin()
+    admin.patience_s = 120
+    todo = trace.load()
+    assert len(todo) >= 200
+    _, tokens = setup.prepare(admin, 3)
+    users = {tenant: admin.as_user(token) for tenant, token in tokens.items()}
+    start, done, log = replay.now(), threading.Event(), []
+    faults = threading.Thread(target=inject, args=(cluster, done, log))
+    faults.start()
+    rows = replay.replay(admin, users, todo, "testbed.local/gpuaas-workload:dev", limit_s=300)
+    done.set()
+    faults.join()
+    assert log == [what for _, what, _ in FAULTS]
+    missing = replay.drained(admin, rows, start, patience_s=120)
+    end = replay.text_of(replay.now())
+    assert missing == []
+    assert {r["id"] for r in rows.values()} == {f"{t.tenant}.{t.name}" for t in todo}
+    unexplained = [r["id"] for r in rows.values() if r["state"] != "Succeeded" and not r.get("reason")]
+    assert unexplained == []
+    succeeded = sum(r["state"] == "Succeeded" for r in rows.values())
+    assert succeeded == len(todo), [r for r in rows.values() if r["state"] != "Succeeded"][:5]
+    pods = cluster.json("get", "pods", "-A", "-l", "gpuaas.io/request")["items"]
+    assert len({p["metadata"]["labels"]["gpuaas.io/request"] for p in pods}) == len(pods) == len(todo)
+    bill = summary.bill_of(admin, replay.text_of(start), end)
+    wrong, held_s = observer.observe(admin, str(PROGRAMS / "kubectl"), replay.text_of(start), end, bill)
+    assert wrong == []
+    assert held_s > 0
+
+
+def test_no_gpu_was_held_by_two_at_once(cluster):
+    """Over the whole ledger, from the events alone."""
+    import json
+    lines = cluster.admin().call("GET", "/v1/events", accept="application/x-ndjson").splitlines()
+    by_gpu = {}
+    for event in map(json.loads, lines):
+        if event["type"] in ("bound", "released"):
+            holds = by_gpu.setdefault(event["gpu"], {}).setdefault(event["pod_uid"], {})
+            holds[event["type"]] = observer.seconds_of(event["t"])
+    overlaps = []
+    for gpu, holds in by_gpu.items():
+        spans = sorted((h["bound"], h.get("released", 1 << 40), uid) for uid, h in holds.items() if "bound" in h)
+        overlaps += [(gpu, a, b) for a, b in zip(spans, spans[1:]) if b[0] < a[1]]
+    assert overlaps == []

@@ -40,13 +40,14 @@ err_status journal_open(const struct journal_config *config, const struct journa
 	journal->next_seq = 1;
 	journal->segment_bytes =
 		config->segment_bytes == 0 ? SEGMENT_DEFAULT_BYTES : config->segment_bytes;
-	journal->limit_bytes = config->limit_bytes == 0 ? LIMIT_DEFAULT_BYTES : config->limit_bytes;
+	journal->limit_bytes =
+		config->limit_bytes == 0 ? LIMIT_DEFAULT_BYTES : config->limit_bytes;
 	journal->hook = config->hook;
 	journal->hook_arg = config->hook_arg;
-	journal->queue.limit = QUEUE_MAX_BYTES + EVENT_TEXT_MAX_BYTES;
+	journal->queue.limit = QUEUE_MAX_BYTES + USAGE_TEXT_MAX_BYTES;
 	err_status status = ERR_OK;
-	if (!event_text(journal->dir, sizeof journal->dir, str_of(config->dir)) ||
-	    !event_text(journal->source, sizeof journal->source, str_of(config->source)))
+	if (!usage_text(journal->dir, sizeof journal->dir, str_of(config->dir)) ||
+	    !usage_text(journal->source, sizeof journal->source, str_of(config->source)))
 		status = err_set(err, ERR_INVALID, "folder or node name is too long");
 	if (status == ERR_OK)
 		status = journal_load(journal, config->boot_id, replay, err);
@@ -63,8 +64,10 @@ void journal_close(struct journal *journal)
 	if (journal == NULL)
 		return;
 	// Best effort: what cannot be written now is rebuilt from the pods at the next start.
-	if (journal_write(journal, NULL) == ERR_OK)
-		(void)journal_sync(journal, NULL);
+	err_status flushed = journal_write(journal, NULL);
+	if (flushed == ERR_OK)
+		flushed = journal_sync(journal, NULL);
+	(void)flushed;
 	if (journal->fd >= 0)
 		(void)close(journal->fd);
 	buf_done(&journal->queue);
@@ -103,14 +106,16 @@ static bool has_room(const struct journal *journal, event_type type, size_t byte
 
 err_status journal_append(struct journal *journal, struct usage_event *event, struct err *err)
 {
-	AUTO(buf_done) struct buf text = { .limit = EVENT_TEXT_MAX_BYTES };
+	AUTO(buf_done) struct buf text = { .limit = USAGE_TEXT_MAX_BYTES };
 	event->seq = journal->next_seq;
-	(void)event_text(event->source, sizeof event->source, str_of(journal->source));
-	(void)event_text(event->boot, sizeof event->boot, str_of(journal->boot));
-	event_encode(&text, event);
+	_Static_assert(sizeof event->source == sizeof journal->source, "copied whole");
+	_Static_assert(sizeof event->boot == sizeof journal->boot, "copied whole");
+	memcpy(event->source, journal->source, sizeof event->source);
+	memcpy(event->boot, journal->boot, sizeof event->boot);
+	usage_event_encode(&text, event);
 	if (!buf_ok(&text))
 		return err_set(err, ERR_INVALID, "event is longer than %d bytes",
-			       EVENT_TEXT_MAX_BYTES);
+			       USAGE_TEXT_MAX_BYTES);
 	if (!has_room(journal, event->type, text.len + SEGMENT_FRAME_BYTES)) {
 		journal->stats.refused[event->type]++;
 		return err_set(err, ERR_LIMIT, "journal is full: %zu of %zu bytes in %zu files",
@@ -131,8 +136,8 @@ static err_status open_file(struct journal *journal, struct err *err)
 		return err_set(err, ERR_LIMIT, "journal has %d files already",
 			       JOURNAL_SEGMENTS_MAX);
 	journal_path(journal, first, path);
-	int fd = failure != 0 ? -1
-			      : open(path, O_WRONLY | O_CREAT | O_APPEND | O_TRUNC | O_CLOEXEC, 0600);
+	const int flags = O_WRONLY | O_CREAT | O_APPEND | O_TRUNC | O_CLOEXEC;
+	int fd = failure != 0 ? -1 : open(path, flags, 0600);
 	if (fd < 0)
 		return err_sys(err, failure != 0 ? failure : errno, "creating %s", path);
 	if (fs_sync_folder_of(path, err) != ERR_OK) {
@@ -258,8 +263,9 @@ void journal_sync_end(struct journal *journal, int sync_errno)
 	buf_consume(&journal->queue, bytes);
 	journal->written_bytes -= bytes;
 	journal->synced_seq = journal->syncing_seq;
-	bool is_all_synced = journal->written_bytes == 0;
-	if (is_all_synced && journal->files[journal->file_count - 1].bytes >= journal->segment_bytes)
+	ASSERT(journal->file_count > 0);
+	const struct journal_file *file = &journal->files[journal->file_count - 1];
+	if (journal->written_bytes == 0 && file->bytes >= journal->segment_bytes)
 		close_file(journal);
 }
 

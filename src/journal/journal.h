@@ -7,7 +7,7 @@
 // One thread; the sync itself may run in another (journal_sync_begin, journal_sync_end).
 #pragma once
 
-#include "journal/event.h"
+#include "journal/usage_event.h"
 
 struct journal;
 

@@ -138,7 +138,7 @@ static void on_event_line(void *arg, struct str text, size_t at)
 	struct file_load *load = arg;
 	struct usage_event event;
 	(void)at;
-	if (event_decode(text, &event, NULL) != ERR_OK || event.seq == 0) {
+	if (usage_event_decode(text, &event, NULL) != ERR_OK || event.seq == 0) {
 		load->damaged++;
 		return;
 	}

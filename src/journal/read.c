@@ -120,7 +120,7 @@ static err_status read_part(struct journal *journal, const struct journal_file *
 	if (stream == NULL)
 		return err_sys(err, errno, "opening %s", path);
 	size_t want = min_size(file->bytes - min_size(offset, file->bytes),
-			       read->max_bytes + EVENT_TEXT_MAX_BYTES);
+			       read->max_bytes + USAGE_TEXT_MAX_BYTES);
 	char *room = buf_reserve(&part, want + 1);
 	if (room != NULL && fseek(stream, (long)offset, SEEK_SET) == 0)
 		buf_commit(&part, fread(room, 1, want, stream));

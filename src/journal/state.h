@@ -17,7 +17,7 @@ struct journal_file {
 
 struct journal {
 	char dir[PATH_MAX - 64];
-	char source[256], boot[EVENT_NAME_BYTES];
+	char source[256], boot[USAGE_NAME_BYTES];
 	size_t segment_bytes, limit_bytes;
 	journal_hook_fn *hook;
 	void *hook_arg;

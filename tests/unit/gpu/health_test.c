@@ -72,8 +72,8 @@ int main(void)
 	    { 'o', 0, 13, back }, { 'o', 0, 14, good });
 	RUN(&c, "no word, no return", { 'x', 79, 1, bad }, { 'o', -1, 12, back },
 	    { 'o', -1, 13, back }, { 'o', -1, 14, back }, { 'o', -1, 99, back });
-	RUN(&c, "a reset is a word", { 'x', 79, 1, bad }, { 'o', -1, 12, back }, { 'r', 0, 12, back },
-	    { 'o', -1, 13, back }, { 'o', -1, 14, good });
+	RUN(&c, "a reset is a word", { 'x', 79, 1, bad }, { 'o', -1, 12, back },
+	    { 'r', 0, 12, back }, { 'o', -1, 13, back }, { 'o', -1, 14, good });
 	RUN(&c, "recovery action", { 'o', 1, 1, bad }, { 'o', 1, 2, bad }, { 'o', 0, 12, back },
 	    { 'o', 0, 13, back }, { 'o', 0, 14, good });
 	RUN(&c, "hold-off", { 'l', 0, 1, bad }, { 'o', 0, 2, back }, { 'o', 0, 3, back },

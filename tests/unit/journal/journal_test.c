@@ -85,11 +85,7 @@ static err_status append(struct journal *journal, struct err *err)
 {
 	struct journal_stats stats;
 	journal_stats(journal, &stats);
-	struct usage_event event = { .t_s = 1000,
-				     .type = EVENT_BOUND,
-				     .gpu = "GPU-1",
-				     .util_milli = 0 };
-	event.type = EVENT_SAMPLE;
+	struct usage_event event = { .t_s = 1000, .type = EVENT_SAMPLE, .gpu = "GPU-1" };
 	event.util_milli = (uint32_t)((stats.last_seq + 1) * 7 % 1000);
 	return journal_append(journal, &event, err);
 }
@@ -223,7 +219,7 @@ static void check_push(struct check *c)
 		struct str rest = buf_str(&lines), line;
 		while (str_split_next(&rest, '\n', &line) && line.len > 0) {
 			struct usage_event event;
-			CHECK_INT(c, "line", event_decode(line, &event, NULL), ERR_OK);
+			CHECK_INT(c, "line", usage_event_decode(line, &event, NULL), ERR_OK);
 			CHECK_INT(c, "number", event.seq, ++lines_count);
 			CHECK_STR(c, "source", str_of(event.source), "node-1");
 		}
@@ -245,7 +241,12 @@ static void check_limit(struct check *c)
 					 .limit_bytes = 10000 };
 	struct journal *journal = NULL;
 	struct usage_event sample = { .type = EVENT_SAMPLE, .gpu = "GPU-1" };
-	struct usage_event bound = { .type = EVENT_BOUND, .gpu = "GPU-1" };
+	struct usage_event bound = { .type = EVENT_BOUND,
+				     .gpu = "GPU-1",
+				     .share_num = 1,
+				     .share_den = 1,
+				     .tenant = "a",
+				     .pod_uid = "u" };
 	struct journal_stats stats;
 	wipe();
 	CHECK_INT(c, "open", journal_open(&config, NULL, &journal, NULL), ERR_OK);

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// The writer on a real folder: durability before the callback, rotation, re-opening, torn ends,
+// damage, and a disk that is full.
+#include "audit/audit.h"
+#include "audit/verify.h"
+#include "check.h"
+#include "sys/fs.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <signal.h>
+#include <unistd.h>
+
+struct count {
+	int durable, refused;
+};
+
+static void on_done(void *arg, const struct err *err)
+{
+	struct count *count = arg;
+	if (err == NULL)
+		count->durable++;
+	else
+		count->refused++;
+}
+
+static struct audit *open_log(struct check *c, struct loop *loop, const char *dir, size_t rotate)
+{
+	struct audit_config config = { .dir = dir, .rotate_bytes = rotate };
+	struct audit *audit = NULL;
+	struct err err = { 0 };
+	CHECK_INT(c, "open", audit_open(loop, &config, &audit, &err), ERR_OK);
+	if (audit == NULL)
+		printf("%s\n", err.text);
+	return audit;
+}
+
+static void put(struct audit *audit, const char *stage, struct count *count)
+{
+	struct audit_record record = { .stage = stage, .request_id = STR("req"), .actor = STR("ann"),
+				       .resource = "tenant", .verb = "create" };
+	audit_put(audit, &record, on_done, count);
+}
+
+static void verify(struct check *c, const char *name, const char *dir, int64_t records)
+{
+	AUTO(arena_freep) struct arena *arena = arena_new(1 << 20);
+	const char *const *paths = NULL;
+	size_t count = 0;
+	struct audit_report report = { 0 };
+	struct err err = { 0 };
+	CHECK_INT(c, name, audit_list_files(arena, dir, &paths, &count, &err), ERR_OK);
+	err_status status = audit_verify(paths, count, arena_printf(arena, "%s/checkpoint.json", dir),
+					 &report, &err);
+	CHECK_INT(c, name, status, ERR_OK);
+	CHECK_INT(c, name, report.records, records);
+	CHECK(c, name, report.is_covered);
+	if (status != ERR_OK)
+		printf("%s: %s\n", name, err.text);
+}
+
+static void check_rotation(struct check *c, struct loop *loop, const char *dir)
+{
+	struct count count = { 0, 0 };
+	struct audit *audit = open_log(c, loop, dir, 2000);
+	for (int i = 0; i < 50; i++) {
+		put(audit, i % 2 == 0 ? "begin" : "end", &count);
+		CHECK_INT(c, "not before the sync", count.durable, i);
+		loop_run_once(loop, 0);
+		CHECK_INT(c, "after the sync", count.durable, i + 1);
+	}
+	audit_close(audit);
+	verify(c, "rotated", dir, 50);
+	audit = open_log(c, loop, dir, 2000);
+	CHECK_INT(c, "found again", audit_stats(audit).records, 50);
+	for (int i = 0; i < 100; i++)
+		put(audit, "end", &count);
+	loop_run_once(loop, 0);
+	CHECK_INT(c, "one sync for a batch", audit_stats(audit).syncs, 1);
+	CHECK_INT(c, "all", count.durable, 150);
+	audit_close(audit);
+	verify(c, "after re-opening", dir, 150);
+}
+
+static const char *newest(struct check *c, struct arena *arena, const char *dir)
+{
+	const char *const *paths = NULL;
+	size_t count = 0;
+	CHECK_INT(c, "list", audit_list_files(arena, dir, &paths, &count, NULL), ERR_OK);
+	return count == 0 ? "" : paths[count - 1];
+}
+
+static void check_torn(struct check *c, struct loop *loop, const char *dir)
+{
+	AUTO(arena_freep) struct arena *arena = arena_new(1 << 20);
+	AUTO(fs_closep) int fd = open(newest(c, arena, dir), O_WRONLY | O_APPEND);
+	CHECK(c, "append", write(fd, "{\"v\":1,\"chain\":\"01", 18) == 18);
+	struct audit *audit = open_log(c, loop, dir, 0);
+	loop_run_once(loop, 0);
+	CHECK_INT(c, "the repair is a record", audit_stats(audit).records, 151);
+	audit_close(audit);
+	verify(c, "repaired", dir, 151);
+}
+
+static void check_full(struct check *c, struct loop *loop, const char *dir)
+{
+	struct count count = { 0, 0 };
+	struct audit *audit = open_log(c, loop, dir, 0);
+	AUTO(arena_freep) struct arena *arena = arena_new(1 << 20);
+	AUTO(buf_done) struct buf content = { 0 };
+	CHECK_INT(c, "read", fs_read(newest(c, arena, dir), 1 << 20, &content, NULL), ERR_OK);
+	struct rlimit before, full = { content.len + 100, RLIM_INFINITY };
+	CHECK(c, "limit", getrlimit(RLIMIT_FSIZE, &before) == 0);
+	full.rlim_max = before.rlim_max;
+	CHECK(c, "limit", setrlimit(RLIMIT_FSIZE, &full) == 0);
+	put(audit, "begin", &count);
+	loop_run_once(loop, 0);
+	CHECK_INT(c, "refused", count.refused, 1);
+	CHECK_INT(c, "not acknowledged", count.durable, 0);
+	CHECK(c, "said so", !audit_stats(audit).is_available);
+	CHECK(c, "limit", setrlimit(RLIMIT_FSIZE, &before) == 0);
+	put(audit, "begin", &count);
+	loop_run_once(loop, 0);
+	CHECK_INT(c, "resumed", count.durable, 1);
+	CHECK(c, "said so", audit_stats(audit).is_available);
+	audit_close(audit);
+	verify(c, "after a full disk", dir, 152);
+}
+
+static void check_damaged(struct check *c, struct loop *loop, const char *dir)
+{
+	AUTO(arena_freep) struct arena *arena = arena_new(1 << 20);
+	AUTO(fs_closep) int fd = open(newest(c, arena, dir), O_WRONLY);
+	CHECK(c, "edit", pwrite(fd, "X", 1, 120) == 1);
+	struct audit_config config = { .dir = dir };
+	struct audit *audit = NULL;
+	struct err err = { 0 };
+	CHECK_INT(c, "damage is not repaired", audit_open(loop, &config, &audit, &err),
+		  ERR_INTERNAL);
+	CHECK(c, "untouched", audit == NULL);
+	CHECK(c, "says what to do", strstr(err.text, "audit verify") != NULL);
+}
+
+int main(void)
+{
+	struct check c = { 0, 0 };
+	struct loop *loop = NULL;
+	char dir[] = "/tmp/audit-test-XXXXXX";
+	if (mkdtemp(dir) == NULL || loop_new(&loop, NULL) != ERR_OK)
+		return 1;
+	(void)signal(SIGXFSZ, SIG_IGN);
+	check_rotation(&c, loop, dir);
+	check_torn(&c, loop, dir);
+	check_full(&c, loop, dir);
+	check_damaged(&c, loop, dir);
+	loop_free(loop);
+	char command[64];
+	(void)snprintf(command, sizeof command, "rm -r %s", dir);
+	CHECK_INT(&c, "clean up", system(command), 0);
+	return check_done(&c);
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// What exists against what is asked for, and who is let through under a quota.
+#include "check.h"
+#include "policy/quota.h"
+
+static const struct inventory fleet = { .count = 2, .rows = {
+	{ { "A100-SXM4-80GB", 14 }, 8, 81920, 2 },
+	{ { "L40S", 4 }, 4, 46068, 1 } } };
+
+static const struct {
+	const char *name, *model; // model NULL: any
+	int64_t gpus, gpu_memory_mib;
+	const char *text; // part of the refusal; NULL: possible
+} asks[] = {
+	{ "any eight", NULL, 8, 0, NULL },
+	{ "nine", NULL, 9, 0, "at most 8 are on one" },
+	{ "five of the small", "L40S", 5, 0, "at most 4 are on one" },
+	{ "four of the small", "L40S", 4, 0, NULL },
+	{ "no such model", "H100", 1, 0, "no node has GPUs of model \"H100\"" },
+	{ "case matters", "l40s", 1, 0, "no node has GPUs" },
+	{ "memory of one", "L40S", 1, 81920, "the largest has 46068" },
+	{ "memory fits the other", NULL, 8, 81920, NULL },
+};
+
+static void check_possible(struct check *c)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(asks); i++) {
+		struct request_spec spec = { .gpu_count = asks[i].gpus,
+					     .gpu_memory_mib = asks[i].gpu_memory_mib };
+		if (asks[i].model != NULL)
+			spec.models[spec.model_count++] = str_of(asks[i].model);
+		struct err err = { 0 };
+		err_status status = request_check_possible(&spec, &fleet, &err);
+		CHECK_INT(c, asks[i].name, status, asks[i].text == NULL ? ERR_OK : ERR_UNSUPPORTED);
+		if (asks[i].text != NULL) {
+			CHECK(c, asks[i].name, strstr(err.text, asks[i].text) != NULL);
+			CHECK(c, asks[i].name, strstr(err.text, "A100-SXM4-80GB") != NULL);
+		}
+	}
+	struct inventory none = { .count = 0 };
+	struct request_spec spec = { .gpu_count = 1000 };
+	CHECK_INT(c, "nothing reported yet", request_check_possible(&spec, &none, NULL), ERR_OK);
+}
+
+static void check_alone(struct check *c)
+{
+	struct tenant_quota quota = { 4, 8000, 1000, 10 };
+	struct quota_amount fits = { 4, 8000, 1000, 1 };
+	CHECK_INT(c, "exactly", quota_check_alone(&quota, &fits, NULL), ERR_OK);
+	struct quota_amount more[] = { { 5, 1, 1, 1 }, { 1, 8001, 1, 1 }, { 1, 1, 1001, 1 },
+				       { 1, 1, 1, 11 } };
+	for (size_t i = 0; i < ARRAY_COUNT(more); i++)
+		CHECK_INT(c, "too much", quota_check_alone(&quota, &more[i], NULL), ERR_LIMIT);
+	struct quota_amount used = { INT64_MAX, 0, 0, 0 }, one = { 1, 0, 0, 0 };
+	CHECK(c, "no overflow", !quota_fits(&quota, &used, &one));
+}
+
+static struct quota_entry entry(const char *name, request_class class_, int64_t created_s,
+				int64_t gpus)
+{
+	return (struct quota_entry){ str_of(name), class_, created_s, { gpus, 0, 0, 1 }, false,
+				     false, 0 };
+}
+
+static void check_admit(struct check *c)
+{
+	struct tenant_quota quota = { 8, 1000, 1000, 100 };
+	struct quota_entry entries[] = {
+		entry("late", REQUEST_EXPERIMENT, 30, 1),
+		entry("large", REQUEST_EXPERIMENT, 20, 6),
+		entry("held", REQUEST_EXPERIMENT, 99, 3),
+		entry("urgent", REQUEST_INFERENCE, 40, 1),
+	};
+	entries[2].holds = true;
+	struct quota_amount used;
+	quota_admit(&quota, entries, ARRAY_COUNT(entries), &used);
+	CHECK_STR(c, "first", entries[0].name, "held");
+	CHECK_STR(c, "by class", entries[1].name, "urgent");
+	CHECK(c, "urgent is let through", entries[1].is_admitted);
+	CHECK_STR(c, "by age", entries[2].name, "large");
+	CHECK(c, "6 of 4 free wait", !entries[2].is_admitted);
+	CHECK_INT(c, "next", entries[2].position, 1);
+	CHECK(c, "a small one does not pass a large one", !entries[3].is_admitted);
+	CHECK_INT(c, "after it", entries[3].position, 2);
+	CHECK_INT(c, "used", used.gpus, 4);
+	// What was let through stays so, also when the quota is lowered.
+	quota.gpus = 0;
+	quota_admit(&quota, entries, ARRAY_COUNT(entries), &used);
+	CHECK(c, "kept", entries[0].is_admitted && !entries[1].is_admitted);
+	quota_admit(&quota, NULL, 0, &used);
+	CHECK_INT(c, "none", used.gpus, 0);
+}
+
+static void check_ids(struct check *c)
+{
+	char id[REQUEST_ID_BYTES];
+	struct str tenant, name;
+	request_id_format(STR("red"), STR("train-1"), id);
+	CHECK_STR(c, "format", str_of(id), "red.train-1");
+	CHECK(c, "parse", request_id_parse(STR("red.train-1"), &tenant, &name));
+	CHECK_STR(c, "tenant", tenant, "red");
+	CHECK_STR(c, "name", name, "train-1");
+	static const char *const bad[] = { "", "red", "red.", ".a", "red.a.b", "Red.a", "red.a/b" };
+	for (size_t i = 0; i < ARRAY_COUNT(bad); i++)
+		CHECK(c, bad[i], !request_id_parse(str_of(bad[i]), &tenant, &name));
+}
+
+static void check_inventory(struct check *c)
+{
+	struct inventory inventory = { .count = 0 };
+	struct inventory_row row = { STR("A"), 8, 100, 1 };
+	CHECK(c, "add", inventory_add(&inventory, &row) && inventory_add(&inventory, &row));
+	CHECK_INT(c, "summed", inventory.count, 1);
+	CHECK_INT(c, "summed", inventory.rows[0].nodes, 2);
+	for (int i = 1; i < INVENTORY_MAX; i++) {
+		row.gpus_per_node = 8 + i;
+		CHECK(c, "room", inventory_add(&inventory, &row));
+	}
+	row.gpus_per_node = 1;
+	CHECK(c, "full", !inventory_add(&inventory, &row));
+}
+
+int main(void)
+{
+	struct check c = { 0, 0 };
+	check_possible(&c);
+	check_alone(&c);
+	check_admit(&c);
+	check_ids(&c);
+	check_inventory(&c);
+	return check_done(&c);
+}

@@ -144,9 +144,9 @@ static json_t *plain_value(struct reader *reader, const yaml_event_t *event, str
 	static const char *const nulls[] = { "", "~", "null", "Null", "NULL", NULL };
 	static const char *const trues[] = { "true", "True", "TRUE", NULL };
 	static const char *const falses[] = { "false", "False", "FALSE", NULL };
-	static const char *const odd[] = { ".inf",  ".Inf",  ".INF",  "+.inf", "+.Inf", "+.INF",
-					   "-.inf", "-.Inf", "-.INF", ".nan",  ".NaN",  ".NAN",
-					   NULL };
+	static const char *const odd[] = { ".inf",  ".Inf",  ".INF",  "+.inf", "+.Inf",
+					   "+.INF", "-.inf", "-.Inf", "-.INF", ".nan",
+					   ".NaN",  ".NAN",  NULL };
 	if (is_one_of(text, nulls))
 		return json_null();
 	if (is_one_of(text, trues))

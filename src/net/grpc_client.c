@@ -27,8 +27,8 @@ struct grpc_call {
 	bool has_code, is_encoded;
 	enum grpc_code code;
 	struct buf error;
-	bool is_over;      // code and error are final; on_done follows at the end of the turn
-	bool is_canceled;  // canceled in its own on_message
+	bool is_over;     // code and error are final; on_done follows at the end of the turn
+	bool is_canceled; // canceled in its own on_message
 	bool is_delivering;
 };
 
@@ -134,8 +134,8 @@ static void take_message(struct grpc_call *call)
 	grpc_deframer_next(&call->in);
 }
 
-static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id,
-		   const uint8_t *bytes, size_t size_bytes, void *arg)
+static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, const uint8_t *bytes,
+		   size_t size_bytes, void *arg)
 {
 	(void)session;
 	(void)flags;
@@ -272,8 +272,8 @@ static bool submit(struct grpc_call *call, const char *method, uint64_t timeout_
 	const nghttp2_data_provider provider = { .read_callback = request_read };
 	return nghttp2_submit_settings(session, NGHTTP2_FLAG_NONE, settings,
 				       ARRAY_COUNT(settings)) == 0 &&
-	       nghttp2_session_set_local_window_size(session, NGHTTP2_FLAG_NONE, 0,
-						     WINDOW_BYTES) == 0 &&
+	       nghttp2_session_set_local_window_size(session, NGHTTP2_FLAG_NONE, 0, WINDOW_BYTES) ==
+		       0 &&
 	       nghttp2_submit_request(session, NULL, headers, header_count, &provider, NULL) > 0;
 }
 

@@ -130,9 +130,9 @@ void grpc_conn_flush(struct grpc_conn *conn)
 
 bool grpc_conn_is_over(const struct grpc_conn *conn)
 {
-	return conn->is_dead || (nghttp2_session_want_read(conn->session) == 0 &&
-				 nghttp2_session_want_write(conn->session) == 0 &&
-				 conn->out.len == 0);
+	return conn->is_dead ||
+	       (nghttp2_session_want_read(conn->session) == 0 &&
+		nghttp2_session_want_write(conn->session) == 0 && conn->out.len == 0);
 }
 
 err_status grpc_socket_address(const char *path, struct sockaddr_un *ret_address, struct err *err)

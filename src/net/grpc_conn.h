@@ -15,10 +15,10 @@ struct grpc_conn {
 	int fd;
 	struct loop_fd *watch;
 	nghttp2_session *session;
-	struct buf out;    // serialized frames that the socket has not taken
-	bool is_in_turn;   // a turn ends with writing anyway
-	bool is_dead;      // socket or session failed, or the peer closed
-	loop_fn *on_turn;  // may free the connection
+	struct buf out;   // serialized frames that the socket has not taken
+	bool is_in_turn;  // a turn ends with writing anyway
+	bool is_dead;     // socket or session failed, or the peer closed
+	loop_fn *on_turn; // may free the connection
 	void *arg;
 };
 

@@ -37,8 +37,8 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, nghtt
 	return 0;
 }
 
-static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id,
-		   const uint8_t *data, size_t size_bytes, void *arg)
+static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, const uint8_t *data,
+		   size_t size_bytes, void *arg)
 {
 	(void)flags;
 	(void)arg;
@@ -99,10 +99,10 @@ static nghttp2_session *session_new(struct server_conn *conn)
 		{ NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, WINDOW_BYTES },
 		{ NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HEADER_LIST_MAX_BYTES },
 	};
-	if (nghttp2_submit_settings(session, NGHTTP2_FLAG_NONE, settings,
-				    ARRAY_COUNT(settings)) != 0 ||
-	    nghttp2_session_set_local_window_size(session, NGHTTP2_FLAG_NONE, 0,
-						  WINDOW_BYTES) != 0) {
+	if (nghttp2_submit_settings(session, NGHTTP2_FLAG_NONE, settings, ARRAY_COUNT(settings)) !=
+		    0 ||
+	    nghttp2_session_set_local_window_size(session, NGHTTP2_FLAG_NONE, 0, WINDOW_BYTES) !=
+		    0) {
 		nghttp2_session_del(session);
 		return NULL;
 	}

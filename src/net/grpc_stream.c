@@ -67,8 +67,8 @@ static size_t stream_trailers(const struct grpc_stream *stream, char code[4], ng
 }
 
 // nghttp2 asks for the next bytes of a response.
-static ssize_t stream_read(nghttp2_session *session, int32_t stream_id, uint8_t *out,
-			   size_t length, uint32_t *flags, nghttp2_data_source *source, void *arg)
+static ssize_t stream_read(nghttp2_session *session, int32_t stream_id, uint8_t *out, size_t length,
+			   uint32_t *flags, nghttp2_data_source *source, void *arg)
 {
 	(void)arg;
 	struct grpc_stream *stream = source->ptr;
@@ -127,8 +127,8 @@ static void stream_end(struct grpc_stream *stream, enum grpc_code code, const ch
 	stream->is_ended = true;
 	stream->code = code;
 	if (message != NULL && code != GRPC_OK)
-		grpc_message_escape(&stream->text, str_slice(str_of(message), 0,
-							     MESSAGE_TEXT_MAX_BYTES / 3 - 1));
+		grpc_message_escape(&stream->text,
+				    str_slice(str_of(message), 0, MESSAGE_TEXT_MAX_BYTES / 3 - 1));
 	stream_push(stream);
 }
 

@@ -90,8 +90,7 @@ static void test_limits(struct check *c)
 	struct err err = { 0 };
 	char deep[200];
 	memset(deep, '[', sizeof deep);
-	CHECK_INT(c, "depth",
-		  yaml_parse_documents((struct str){ deep, sizeof deep }, &value, &err),
+	CHECK_INT(c, "depth", yaml_parse_documents((struct str){ deep, sizeof deep }, &value, &err),
 		  ERR_INVALID);
 	CHECK_STR(c, "depth", str_of(err.text), "line 1: nested deeper than 64 levels");
 	memset(deep + 64, ']', 64);

@@ -102,13 +102,20 @@ static void test_timeout(struct check *c)
 		bool ok;
 		uint64_t ns;
 	} cases[] = {
-		{ "100m", true, 100000000 },   { "5S", true, 5000000000 },
-		{ "1H", true, 3600000000000 }, { "2M", true, 120000000000 },
-		{ "7u", true, 7000 },          { "99999999n", true, 99999999 },
-		{ "99999999H", true, UINT64_MAX }, { "", false, 0 },
-		{ "S", false, 0 },             { "5", false, 0 },
-		{ "5s", false, 0 },            { "-5S", false, 0 },
-		{ "123456789S", false, 0 },    { "5 S", false, 0 },
+		{ "100m", true, 100000000 },
+		{ "5S", true, 5000000000 },
+		{ "1H", true, 3600000000000 },
+		{ "2M", true, 120000000000 },
+		{ "7u", true, 7000 },
+		{ "99999999n", true, 99999999 },
+		{ "99999999H", true, UINT64_MAX },
+		{ "", false, 0 },
+		{ "S", false, 0 },
+		{ "5", false, 0 },
+		{ "5s", false, 0 },
+		{ "-5S", false, 0 },
+		{ "123456789S", false, 0 },
+		{ "5 S", false, 0 },
 	};
 	for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
 		uint64_t ns = 42;

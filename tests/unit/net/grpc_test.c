@@ -127,8 +127,8 @@ static void bench_open(struct bench *b, struct check *c)
 	(void)snprintf(b->socket_path, sizeof b->socket_path, "/tmp/grpc_test.%d.sock",
 		       (int)getpid());
 	CHECK(c, "loop", loop_new(&b->loop, &err) == ERR_OK);
-	err_status status = grpc_server_new(b->loop, b->socket_path, methods,
-					    ARRAY_COUNT(methods), b, &b->server, &err);
+	err_status status = grpc_server_new(b->loop, b->socket_path, methods, ARRAY_COUNT(methods),
+					    b, &b->server, &err);
 	CHECK(c, err.text, status == ERR_OK);
 }
 
@@ -340,7 +340,8 @@ static int raw_connect(const char *path)
 static void test_bad_peers(struct check *c)
 {
 	static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-	static const char *const garbage[] = { "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "", "\377\377" };
+	static const char *const garbage[] = { "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "",
+					       "\377\377" };
 	struct bench b;
 	bench_open(&b, c);
 	for (size_t i = 0; i < ARRAY_COUNT(garbage); i++) {
@@ -397,8 +398,8 @@ static void test_socket_file(struct check *c)
 	CHECK(c, "the file stays", unlink(b.socket_path) == 0);
 	memset(long_path, 'x', sizeof long_path - 1);
 	long_path[sizeof long_path - 1] = '\0';
-	CHECK_INT(c, "long path",
-		  grpc_server_new(b.loop, long_path, methods, 1, &b, &second, &err), ERR_INVALID);
+	CHECK_INT(c, "long path", grpc_server_new(b.loop, long_path, methods, 1, &b, &second, &err),
+		  ERR_INVALID);
 	bench_close(&b);
 }
 

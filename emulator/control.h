@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The control file's language: one command a line, the list is in emulator/README.md. Pure: bytes
+// in, checked commands out; nothing here knows a machine. Parsing fails with a text that names
+// the word at fault and changes nothing. Lines may arrive in pieces (the file is followed while
+// others append to it); a line above CONTROL_LINE_MAX bytes is reported once and skipped.
+#pragma once
+
+#include "base/str.h"
+#include "emulator/wire.h"
+
+enum { CONTROL_LINE_MAX = 255 };
+
+enum control_kind {
+	CONTROL_NOTHING = 0, // empty line or comment
+	CONTROL_LOST,
+	CONTROL_XID,
+	CONTROL_INITFAIL,
+	CONTROL_WAIT_ERROR,
+	CONTROL_SLOW,
+	CONTROL_HANG,
+	CONTROL_ERROR,
+	CONTROL_ADD,
+	CONTROL_REMOVE,
+	CONTROL_DRIVER,
+	CONTROL_RESTORE,
+	CONTROL_RECOVERY,
+	CONTROL_PROCESS,
+};
+
+struct control_command {
+	enum control_kind kind;
+	uint32_t slot;             // WIRE_NO_SLOT: every GPU
+	bool is_on;                // initfail, wait-error
+	char word[WIRE_CALL_MAX];  // call, board or driver version
+	uint32_t code;             // XID, return code, recovery action
+	uint32_t gpu_instance_id, compute_instance_id;
+	uint32_t delay_us;         // slow; 0 ends it
+	uint32_t pid, memory_mib;  // process; 0 MiB removes it
+};
+
+err_status control_parse(struct str line, struct control_command *ret_command, struct err *err);
+
+struct control_lines {
+	char line[CONTROL_LINE_MAX];
+	size_t len;
+	bool is_too_long;
+	uint64_t line_number; // of the last whole line
+};
+// Takes bytes up to the end of the next line off rest; true when a whole line is there, in
+// ret_line (borrowed until the next call). ret_too_long tells that it is cut.
+bool control_lines_next(struct control_lines *lines, struct str *rest, struct str *ret_line,
+			bool *ret_too_long);
+// Forgets a partial line, for a file that was replaced.
+void control_lines_reset(struct control_lines *lines);

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prints size and member offsets of our NVML structures, in the order of their members, for the
+// test that compares them with the public Python bindings.
+#include "emulator/lib/abi_more.h"
+
+#include <stddef.h>
+#include <stdio.h>
+
+#define SIZE(type) printf("%s %zu", #type, sizeof(struct type))
+#define AT(type, member) printf(" %zu", offsetof(struct type, member))
+#define END() printf("\n")
+
+static void print_common(void)
+{
+	SIZE(nvml_memory), AT(nvml_memory, total_bytes), AT(nvml_memory, free_bytes),
+		AT(nvml_memory, used_bytes), END();
+	SIZE(nvml_memory_v2), AT(nvml_memory_v2, version), AT(nvml_memory_v2, total_bytes),
+		AT(nvml_memory_v2, reserved_bytes), AT(nvml_memory_v2, free_bytes),
+		AT(nvml_memory_v2, used_bytes), END();
+	SIZE(nvml_utilization), AT(nvml_utilization, gpu_percent),
+		AT(nvml_utilization, memory_percent), END();
+	SIZE(nvml_pci_info), AT(nvml_pci_info, bus_id_legacy), AT(nvml_pci_info, domain),
+		AT(nvml_pci_info, bus), AT(nvml_pci_info, device),
+		AT(nvml_pci_info, pci_device_id), AT(nvml_pci_info, pci_subsystem_id),
+		AT(nvml_pci_info, bus_id), END();
+	SIZE(nvml_process_info), AT(nvml_process_info, pid), AT(nvml_process_info, used_bytes),
+		AT(nvml_process_info, gpu_instance_id),
+		AT(nvml_process_info, compute_instance_id), END();
+	SIZE(nvml_process_sample), AT(nvml_process_sample, pid), AT(nvml_process_sample, time_us),
+		AT(nvml_process_sample, sm_percent), AT(nvml_process_sample, memory_percent),
+		AT(nvml_process_sample, encoder_percent),
+		AT(nvml_process_sample, decoder_percent), END();
+	SIZE(nvml_event_data), AT(nvml_event_data, device), AT(nvml_event_data, event_type),
+		AT(nvml_event_data, event_data), AT(nvml_event_data, gpu_instance_id),
+		AT(nvml_event_data, compute_instance_id), END();
+	SIZE(nvml_field_value), AT(nvml_field_value, field_id), AT(nvml_field_value, scope_id),
+		AT(nvml_field_value, time_us), AT(nvml_field_value, latency_us),
+		AT(nvml_field_value, value_type), AT(nvml_field_value, status),
+		AT(nvml_field_value, value), END();
+	SIZE(nvml_bar1_memory), AT(nvml_bar1_memory, total_bytes),
+		AT(nvml_bar1_memory, free_bytes), AT(nvml_bar1_memory, used_bytes), END();
+	SIZE(nvml_gpm_support), AT(nvml_gpm_support, version),
+		AT(nvml_gpm_support, is_supported), END();
+	SIZE(nvml_temperature_v1), AT(nvml_temperature_v1, version),
+		AT(nvml_temperature_v1, sensor), AT(nvml_temperature_v1, temperature_c), END();
+}
+
+static void print_more(void)
+{
+	SIZE(nvml_pci_info_v2), END();
+	SIZE(nvml_pci_info_ext), END();
+	SIZE(nvml_uuid), END();
+	SIZE(nvml_driver_branch), END();
+	SIZE(nvml_ecc_counts), END();
+	SIZE(nvml_row_remapper_histogram), END();
+	SIZE(nvml_violation_time), END();
+	SIZE(nvml_fbc_stats), END();
+	SIZE(nvml_margin_temperature), END();
+	SIZE(nvml_thermal_settings), END();
+	SIZE(nvml_fabric_info), END();
+	SIZE(nvml_fabric_info_v2), END();
+	SIZE(nvml_fabric_info_v3), END();
+}
+
+int main(void)
+{
+	print_common();
+	print_more();
+	return fflush(stdout) == 0 ? 0 : 1;
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a device does now: memory, utilization, processes.
+#include "emulator/lib/abi_more.h"
+#include "emulator/lib/getter.h"
+
+#include <string.h>
+#include <time.h>
+
+enum { SAMPLE_PERIOD_US = 167000 };
+
+NVML(nvmlDeviceGetMemoryInfo, (const struct nvml_device *device, struct nvml_memory *ret_memory))
+{
+	struct wire_gpu gpu;
+
+	if (ret_memory == NULL)
+		return client_bad_argument();
+	nvml_return result = client_gpu(device, "nvmlDeviceGetMemoryInfo", &gpu);
+	if (result != NVML_SUCCESS)
+		return result;
+	ret_memory->total_bytes = gpu.memory_total_bytes;
+	ret_memory->used_bytes = gpu.memory_used_bytes + gpu.memory_reserved_bytes;
+	ret_memory->free_bytes = ret_memory->total_bytes - ret_memory->used_bytes;
+	return NVML_SUCCESS;
+}
+
+NVML(nvmlDeviceGetMemoryInfo_v2,
+	(const struct nvml_device *device, struct nvml_memory_v2 *ret_memory))
+{
+	struct wire_gpu gpu;
+
+	if (ret_memory == NULL)
+		return client_bad_argument();
+	if (ret_memory->version != NVML_STRUCT_VERSION(struct nvml_memory_v2, 2))
+		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	nvml_return result = client_gpu(device, "nvmlDeviceGetMemoryInfo_v2", &gpu);
+	if (result != NVML_SUCCESS)
+		return result;
+	ret_memory->total_bytes = gpu.memory_total_bytes;
+	ret_memory->reserved_bytes = gpu.memory_reserved_bytes;
+	ret_memory->used_bytes = gpu.memory_used_bytes;
+	ret_memory->free_bytes =
+		gpu.memory_total_bytes - gpu.memory_reserved_bytes - gpu.memory_used_bytes;
+	return NVML_SUCCESS;
+}
+
+NVML(nvmlDeviceGetBAR1MemoryInfo,
+	(const struct nvml_device *device, struct nvml_bar1_memory *ret_memory))
+{
+	struct wire_gpu gpu;
+
+	if (ret_memory == NULL)
+		return client_bad_argument();
+	nvml_return result = client_gpu(device, "nvmlDeviceGetBAR1MemoryInfo", &gpu);
+	if (result != NVML_SUCCESS)
+		return result;
+	ret_memory->total_bytes = gpu.bar1_total_bytes;
+	ret_memory->used_bytes = gpu.bar1_used_bytes;
+	ret_memory->free_bytes = gpu.bar1_total_bytes - gpu.bar1_used_bytes;
+	return NVML_SUCCESS;
+}
+
+NVML(nvmlDeviceGetUtilizationRates,
+	(const struct nvml_device *device, struct nvml_utilization *ret_utilization))
+{
+	struct wire_gpu gpu;
+
+	if (ret_utilization == NULL)
+		return client_bad_argument();
+	nvml_return result = client_gpu(device, "nvmlDeviceGetUtilizationRates", &gpu);
+	if (result != NVML_SUCCESS)
+		return result;
+	ret_utilization->gpu_percent = gpu.util_percent;
+	ret_utilization->memory_percent = gpu.memory_util_percent;
+	return NVML_SUCCESS;
+}
+
+// Workloads here compute; nothing ever encodes.
+GET_PAIR_IF(nvmlDeviceGetEncoderUtilization, true, 0, SAMPLE_PERIOD_US)
+GET_PAIR_IF(nvmlDeviceGetDecoderUtilization, true, 0, SAMPLE_PERIOD_US)
+GET_PAIR_IF(nvmlDeviceGetJpgUtilization, true, 0, SAMPLE_PERIOD_US)
+GET_PAIR_IF(nvmlDeviceGetOfaUtilization, true, 0, SAMPLE_PERIOD_US)
+
+NVML(nvmlDeviceGetEncoderCapacity,
+	(const struct nvml_device *device, uint32_t codec, uint32_t *ret_percent))
+{
+	struct wire_gpu gpu;
+
+	if (ret_percent == NULL || codec > 2)
+		return client_bad_argument();
+	nvml_return result = client_gpu(device, "nvmlDeviceGetEncoderCapacity", &gpu);
+	if (result == NVML_SUCCESS)
+		*ret_percent = 100;
+	return result;
+}
+
+NVML(nvmlDeviceGetEncoderStats, (const struct nvml_device *device, uint32_t *ret_sessions,
+				 uint32_t *ret_fps, uint32_t *ret_latency_us))
+{
+	struct wire_gpu gpu;
+
+	if (ret_sessions == NULL || ret_fps == NULL || ret_latency_us == NULL)
+		return client_bad_argument();
+	nvml_return result = client_gpu(device, "nvmlDeviceGetEncoderStats", &gpu);
+	if (result == NVML_SUCCESS)
+		*ret_sessions = *ret_fps = *ret_latency_us = 0;
+	return result;
+}
+
+NVML(nvmlDeviceGetFBCStats, (const struct nvml_device *device, struct nvml_fbc_stats *ret_stats))
+{
+	struct wire_gpu gpu;
+
+	if (ret_stats == NULL)
+		return client_bad_argument();
+	nvml_return result = client_gpu(device, "nvmlDeviceGetFBCStats", &gpu);
+	if (result == NVML_SUCCESS)
+		*ret_stats = (struct nvml_fbc_stats){ 0 };
+	return result;
+}
+
+// NVML's way of asking for the count first: room 0 and no array.
+static nvml_return take_room(uint32_t have, uint32_t *count, const void *array, bool *ret_copy)
+{
+	uint32_t room = *count;
+
+	*count = have;
+	*ret_copy = false;
+	if (have == 0)
+		return NVML_SUCCESS;
+	if (room < have)
+		return NVML_ERROR_INSUFFICIENT_SIZE;
+	if (array == NULL)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*ret_copy = true;
+	return NVML_SUCCESS;
+}
+
+NVML(nvmlDeviceGetComputeRunningProcesses_v3,
+	(const struct nvml_device *device, uint32_t *count, struct nvml_process_info *ret_infos))
+{
+	struct wire_process processes[WIRE_PROCESS_MAX];
+	uint32_t have = 0;
+	bool copy = false;
+
+	if (count == NULL)
+		return client_bad_argument();
+	nvml_return result = client_processes(device, "nvmlDeviceGetComputeRunningProcesses_v3",
+					      processes, &have);
+	if (result == NVML_SUCCESS)
+		result = take_room(have, count, ret_infos, &copy);
+	for (uint32_t i = 0; copy && i < have; i++)
+		ret_infos[i] = (struct nvml_process_info){
+			.pid = processes[i].pid,
+			.used_bytes = processes[i].memory_bytes,
+			.gpu_instance_id = NVML_NO_INSTANCE,
+			.compute_instance_id = NVML_NO_INSTANCE,
+		};
+	return result;
+}
+NVML_ALIAS(nvmlDeviceGetComputeRunningProcesses_v2,
+	   (const struct nvml_device *device, uint32_t *count,
+	    struct nvml_process_info *ret_infos),
+	   nvmlDeviceGetComputeRunningProcesses_v3);
+
+NVML(nvmlDeviceGetComputeRunningProcesses,
+	(const struct nvml_device *device, uint32_t *count, struct nvml_process_info_v1 *ret_infos))
+{
+	struct wire_process processes[WIRE_PROCESS_MAX];
+	uint32_t have = 0;
+	bool copy = false;
+
+	if (count == NULL)
+		return client_bad_argument();
+	nvml_return result = client_processes(device, "nvmlDeviceGetComputeRunningProcesses",
+					      processes, &have);
+	if (result == NVML_SUCCESS)
+		result = take_room(have, count, ret_infos, &copy);
+	for (uint32_t i = 0; copy && i < have; i++)
+		ret_infos[i] = (struct nvml_process_info_v1){ processes[i].pid,
+							      processes[i].memory_bytes };
+	return result;
+}
+
+// No graphics and no MPS clients: always an empty list.
+#define NO_PROCESSES(name)                                                                         \
+	NVML(name, (const struct nvml_device *device, uint32_t *count, void *ret_infos))           \
+	{                                                                                          \
+		struct wire_gpu gpu;                                                               \
+		(void)ret_infos;                                                                   \
+		if (count == NULL)                                                                 \
+			return client_bad_argument();                                              \
+		nvml_return result = client_gpu(device, #name, &gpu);                              \
+		if (result == NVML_SUCCESS)                                                        \
+			*count = 0;                                                                \
+		return result;                                                                     \
+	}
+NO_PROCESSES(nvmlDeviceGetGraphicsRunningProcesses)
+NO_PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v2)
+NO_PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v3)
+NO_PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses)
+NO_PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v2)
+NO_PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v3)
+
+static uint64_t wall_us(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now); // cannot fail for this clock
+	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+// One sample a process, of the last sampling period that is over.
+NVML(nvmlDeviceGetProcessUtilization,
+	(const struct nvml_device *device, struct nvml_process_sample *ret_samples, uint32_t *count,
+	uint64_t last_seen_us))
+{
+	struct wire_process processes[WIRE_PROCESS_MAX];
+	uint32_t have = 0;
+	bool copy = false;
+	uint64_t time_us = wall_us() / SAMPLE_PERIOD_US * SAMPLE_PERIOD_US;
+
+	if (count == NULL)
+		return client_bad_argument();
+	nvml_return result = client_processes(device, "nvmlDeviceGetProcessUtilization",
+					      processes, &have);
+	if (result != NVML_SUCCESS)
+		return result;
+	if (have == 0 || time_us <= last_seen_us) {
+		*count = 0;
+		return NVML_ERROR_NOT_FOUND;
+	}
+	result = take_room(have, count, ret_samples, &copy);
+	for (uint32_t i = 0; copy && i < have; i++)
+		ret_samples[i] = (struct nvml_process_sample){
+			.pid = processes[i].pid,
+			.time_us = time_us,
+			.sm_percent = processes[i].util_percent,
+			.memory_percent = processes[i].memory_util_percent,
+		};
+	return result;
+}

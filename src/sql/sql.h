@@ -43,6 +43,8 @@ struct sql_migration {
 	int64_t version;               // ascending from 1
 	const char *const *statements; // NULL-terminated
 };
-// Applies what is missing, each migration in one transaction; refuses a newer schema.
-MUST_USE err_status sql_migrate(struct sql *sql, const struct sql_migration *migrations,
-				size_t count, struct err *err);
+// Applies what is missing of one set ("store", "ledger"; each counts its own versions), each
+// migration in one transaction; refuses a schema that is newer than the program.
+MUST_USE err_status sql_migrate(struct sql *sql, const char *set,
+				const struct sql_migration *migrations, size_t count,
+				struct err *err);

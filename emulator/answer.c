@@ -40,19 +40,15 @@ uint32_t answer_slot(const struct machine *machine, const struct wire_request *r
 	switch ((enum wire_op)request->op) {
 	case WIRE_HELLO:
 	case WIRE_SYSTEM:
-	case WIRE_EVENTS_WAIT:
-		return WIRE_NO_SLOT;
+	case WIRE_EVENTS_WAIT: return WIRE_NO_SLOT;
 	case WIRE_GPU:
 	case WIRE_PROCESSES:
 	case WIRE_EVENTS_ADD:
 		return request->slot < machine->slot_count ? request->slot : WIRE_NO_SLOT;
-	case WIRE_FIND_INDEX:
-		return machine_slot_at(machine, request->slot);
+	case WIRE_FIND_INDEX: return machine_slot_at(machine, request->slot);
 	case WIRE_FIND_UUID:
-	case WIRE_FIND_SERIAL:
-		return find_text(machine, request);
-	case WIRE_FIND_PCI:
-		return find_pci(machine, request->key);
+	case WIRE_FIND_SERIAL: return find_text(machine, request);
+	case WIRE_FIND_PCI: return find_pci(machine, request->key);
 	}
 	ASSERT(false); // wire_check_request lets no other operation through
 	return WIRE_NO_SLOT;
@@ -168,13 +164,14 @@ static size_t answer_system(const struct machine *machine, struct wire_reply *re
 	return answer_body(sizeof(*system), ret_reply);
 }
 
-static size_t answer_gpu(struct machine *machine, uint32_t slot, uint32_t op,
-			 uint64_t now_ns, struct wire_reply *ret_reply)
+static size_t answer_gpu(struct machine *machine, uint32_t slot, uint32_t op, uint64_t now_ns,
+			 struct wire_reply *ret_reply)
 {
 	if (slot == WIRE_NO_SLOT)
-		return answer_status(op == WIRE_FIND_INDEX || op == WIRE_GPU ||
-				     op == WIRE_PROCESSES ? NVML_ERROR_INVALID_ARGUMENT
-							  : NVML_ERROR_NOT_FOUND, ret_reply);
+		return answer_status(op == WIRE_FIND_INDEX || op == WIRE_GPU || op == WIRE_PROCESSES
+					     ? NVML_ERROR_INVALID_ARGUMENT
+					     : NVML_ERROR_NOT_FOUND,
+				     ret_reply);
 	// A handle of a GPU that was taken out meets the same error as one off the bus.
 	struct model_gpu *model = &machine->gpus[slot].model;
 	if (!machine_has(machine, slot) || model->is_lost)
@@ -182,8 +179,7 @@ static size_t answer_gpu(struct machine *machine, uint32_t slot, uint32_t op,
 	model_advance(model, now_ns);
 	if (op == WIRE_PROCESSES) {
 		memset(&ret_reply->body, 0, sizeof(ret_reply->body.processes));
-		size_t count = model_processes(model, ret_reply->body.processes,
-					       WIRE_PROCESS_MAX);
+		size_t count = model_processes(model, ret_reply->body.processes, WIRE_PROCESS_MAX);
 		size_t size_bytes = answer_body(count * sizeof(struct wire_process), ret_reply);
 		ret_reply->count = (uint32_t)count;
 		return size_bytes;
@@ -194,8 +190,8 @@ static size_t answer_gpu(struct machine *machine, uint32_t slot, uint32_t op,
 	return answer_body(sizeof(ret_reply->body.gpu), ret_reply);
 }
 
-size_t answer_request(struct machine *machine, const struct wire_request *request,
-		      uint64_t now_ns, struct wire_reply *ret_reply)
+size_t answer_request(struct machine *machine, const struct wire_request *request, uint64_t now_ns,
+		      struct wire_reply *ret_reply)
 {
 	uint32_t slot = answer_slot(machine, request);
 
@@ -204,18 +200,15 @@ size_t answer_request(struct machine *machine, const struct wire_request *reques
 		if (machine->is_initfail)
 			return answer_status(NVML_ERROR_DRIVER_NOT_LOADED, ret_reply);
 		return answer_system(machine, ret_reply);
-	case WIRE_SYSTEM:
-		return answer_system(machine, ret_reply);
+	case WIRE_SYSTEM: return answer_system(machine, ret_reply);
 	case WIRE_GPU:
 	case WIRE_FIND_INDEX:
 	case WIRE_FIND_UUID:
 	case WIRE_FIND_SERIAL:
 	case WIRE_FIND_PCI:
-	case WIRE_PROCESSES:
-		return answer_gpu(machine, slot, request->op, now_ns, ret_reply);
+	case WIRE_PROCESSES: return answer_gpu(machine, slot, request->op, now_ns, ret_reply);
 	case WIRE_EVENTS_ADD:
-	case WIRE_EVENTS_WAIT:
-		break;
+	case WIRE_EVENTS_WAIT: break;
 	}
 	ASSERT(false);
 	return 0;

@@ -8,7 +8,7 @@
 // The GPU a request is about, for injected faults: WIRE_NO_SLOT if about none.
 uint32_t answer_slot(const struct machine *machine, const struct wire_request *request);
 // Fills ret_reply and returns how many bytes of it to send.
-size_t answer_request(struct machine *machine, const struct wire_request *request,
-		      uint64_t now_ns, struct wire_reply *ret_reply);
+size_t answer_request(struct machine *machine, const struct wire_request *request, uint64_t now_ns,
+		      struct wire_reply *ret_reply);
 // A reply that is only a status.
 size_t answer_status(uint32_t status, struct wire_reply *ret_reply);

@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NUMBER(member, low, high) { #member, offsetof(struct board, member), low, high }
+#define NUMBER(member, low, high)                                                                  \
+	{                                                                                          \
+#member, offsetof(struct board, member), low, high                                 \
+	}
 static const struct {
 	const char *key;
 	size_t offset;
@@ -50,7 +53,9 @@ static const struct {
 };
 
 #define TEXT(member)                                                                               \
-	{ #member, offsetof(struct board, member), sizeof(((struct board *)0)->member) }
+	{                                                                                          \
+#member, offsetof(struct board, member), sizeof(((struct board *)0)->member)       \
+	}
 static const struct {
 	const char *key;
 	size_t offset, size_bytes;
@@ -66,8 +71,8 @@ static err_status figure(const json_t *object, const char *key, const json_t **r
 
 	if (value == NULL)
 		return err_set(err, ERR_INVALID, "figure \"%s\" is missing", key);
-	if (source == NULL || !json_is_string(json_object_get(json_object_get(object, "sources"),
-							      source)))
+	if (source == NULL ||
+	    !json_is_string(json_object_get(json_object_get(object, "sources"), source)))
 		return err_set(err, ERR_INVALID, "figure \"%s\" names no known source", key);
 	*ret_value = value;
 	return ERR_OK;
@@ -114,7 +119,8 @@ static err_status check_keys(json_t *object, struct err *err)
 	const char *key;
 	json_t *value;
 
-	json_object_foreach(object, key, value) {
+	json_object_foreach(object, key, value)
+	{
 		bool known = strcmp(key, "sources") == 0;
 		for (size_t i = 0; i < ARRAY_COUNT(NUMBERS); i++)
 			known = known || strcmp(key, NUMBERS[i].key) == 0;

@@ -5,6 +5,9 @@
 // lists, which answer NOT_SUPPORTED on a healthy GPU. emulator_test.py compares with `nm`.
 #pragma once
 
+// The formatter breaks such lists badly.
+// clang-format off
+
 // Implemented by hand in lib/, aliases with and without version suffix included.
 #define CALLS_IMPLEMENTED(X) \
 	X(nvmlInit) X(nvmlInit_v2) X(nvmlInitWithFlags) X(nvmlShutdown) X(nvmlErrorString) \

@@ -54,8 +54,10 @@ static err_status plain(struct str text, const char *what, struct control_comman
 			struct err *err)
 {
 	if (!is_plain_word(text))
-		return err_set(err, ERR_INVALID, "%s \"" STR_FMT "\" has a byte outside "
-			       "[A-Za-z0-9._-]", what, STR_ARG(text));
+		return err_set(err, ERR_INVALID,
+			       "%s \"" STR_FMT "\" has a byte outside "
+			       "[A-Za-z0-9._-]",
+			       what, STR_ARG(text));
 	return copy_word(text, command, err);
 }
 
@@ -93,8 +95,7 @@ static err_status on_off(const struct words *w, struct control_command *command,
 	return ERR_OK;
 }
 
-static err_status only_slot(const struct words *w, struct control_command *command,
-			    struct err *err)
+static err_status only_slot(const struct words *w, struct control_command *command, struct err *err)
 {
 	return slot(w->word[1], command, err);
 }
@@ -147,16 +148,14 @@ static err_status driver(const struct words *w, struct control_command *command,
 	return plain(w->word[1], "driver version", command, err);
 }
 
-static err_status recovery(const struct words *w, struct control_command *command,
-			   struct err *err)
+static err_status recovery(const struct words *w, struct control_command *command, struct err *err)
 {
 	if (slot(w->word[1], command, err) != ERR_OK)
 		return ERR_INVALID;
 	return number(w->word[2], "recovery action", 7, &command->code, err);
 }
 
-static err_status process(const struct words *w, struct control_command *command,
-			  struct err *err)
+static err_status process(const struct words *w, struct control_command *command, struct err *err)
 {
 	if (slot(w->word[1], command, err) != ERR_OK ||
 	    number(w->word[2], "PID", PID_MAX, &command->pid, err) != ERR_OK)
@@ -256,7 +255,4 @@ bool control_lines_next(struct control_lines *lines, struct str *rest, struct st
 	return true;
 }
 
-void control_lines_reset(struct control_lines *lines)
-{
-	*lines = (struct control_lines){ 0 };
-}
+void control_lines_reset(struct control_lines *lines) { *lines = (struct control_lines){ 0 }; }

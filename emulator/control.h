@@ -29,13 +29,13 @@ enum control_kind {
 
 struct control_command {
 	enum control_kind kind;
-	uint32_t slot;             // WIRE_NO_SLOT: every GPU
-	bool is_on;                // initfail, wait-error
-	char word[WIRE_CALL_MAX];  // call, board or driver version
-	uint32_t code;             // XID, return code, recovery action
+	uint32_t slot;            // WIRE_NO_SLOT: every GPU
+	bool is_on;               // initfail, wait-error
+	char word[WIRE_CALL_MAX]; // call, board or driver version
+	uint32_t code;            // XID, return code, recovery action
 	uint32_t gpu_instance_id, compute_instance_id;
-	uint32_t delay_us;         // slow; 0 ends it
-	uint32_t pid, memory_mib;  // process; 0 MiB removes it
+	uint32_t delay_us;        // slow; 0 ends it
+	uint32_t pid, memory_mib; // process; 0 MiB removes it
 };
 
 err_status control_parse(struct str line, struct control_command *ret_command, struct err *err);

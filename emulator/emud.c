@@ -238,8 +238,8 @@ static bool read_options(int argc, char **argv, struct options *ret)
 		{ 0 },
 	};
 
-	*ret = (struct options){ .plan = { .driver = "570.86.15", .cuda = "12.8",
-					   .cpu_count = 96 } };
+	*ret = (struct options){ .plan = {
+					 .driver = "570.86.15", .cuda = "12.8", .cpu_count = 96 } };
 	for (int option; (option = getopt_long(argc, argv, "", LONG, NULL)) != -1;) {
 		if (option == 'd')
 			ret->dir = optarg;

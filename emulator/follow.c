@@ -60,8 +60,8 @@ bool follow_next(struct follow *follow, struct str *ret_line, bool *ret_too_long
 		reopen(follow);
 		if (follow->fd < 0)
 			return false;
-		ssize_t got = pread(follow->fd, follow->chunk, sizeof(follow->chunk),
-				    follow->offset);
+		ssize_t got =
+			pread(follow->fd, follow->chunk, sizeof(follow->chunk), follow->offset);
 		if (got <= 0)
 			return false;
 		follow->offset += got;

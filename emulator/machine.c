@@ -42,8 +42,7 @@ uint32_t machine_slot_at(const struct machine *machine, uint32_t index)
 
 void machine_bus_id(const struct machine_gpu *gpu, char ret_text[32])
 {
-	snprintf(ret_text, 32, "%08X:%02X:%02X.0", gpu->pci_domain, gpu->pci_bus,
-		 gpu->pci_device);
+	snprintf(ret_text, 32, "%08X:%02X:%02X.0", gpu->pci_domain, gpu->pci_bus, gpu->pci_device);
 }
 
 static err_status need(const struct machine *machine, uint32_t slot, struct err *err)
@@ -63,8 +62,7 @@ static void change_driver(struct machine *machine, const char *version, uint64_t
 
 // Repairs the GPU: back on the bus, nothing injected, no action asked for. It also brings back
 // a removed GPU, which is how a test re-seats one.
-static err_status restore(struct machine *machine, uint32_t slot, uint64_t now_ns,
-			  struct err *err)
+static err_status restore(struct machine *machine, uint32_t slot, uint64_t now_ns, struct err *err)
 {
 	if (slot >= machine->slot_count)
 		return err_set(err, ERR_NOT_FOUND, "there was never a GPU %u", slot);
@@ -87,16 +85,14 @@ static err_status set_process(struct machine *machine, const struct control_comm
 		return ERR_OK;
 	}
 	switch (model_use_set(gpu, 0, command->pid, use, now_ns)) {
-	case MODEL_OK:
-		return ERR_OK;
+	case MODEL_OK: return ERR_OK;
 	case MODEL_NO_MEMORY:
 		return err_set(err, ERR_LIMIT, "GPU %u has only %u MiB free", command->slot,
 			       model_memory_free_mib(gpu));
 	case MODEL_FULL:
 		return err_set(err, ERR_LIMIT, "GPU %u has %d processes already", command->slot,
 			       MODEL_USER_MAX);
-	case MODEL_LOST:
-		return err_set(err, ERR_UNAVAILABLE, "GPU %u is lost", command->slot);
+	case MODEL_LOST: return err_set(err, ERR_UNAVAILABLE, "GPU %u is lost", command->slot);
 	}
 	ASSERT(false);
 	return ERR_INTERNAL;
@@ -126,30 +122,20 @@ err_status machine_apply(struct machine *machine, const struct control_command *
 			 uint64_t now_ns, struct err *err)
 {
 	switch (command->kind) {
-	case CONTROL_NOTHING:
-		return ERR_OK;
-	case CONTROL_INITFAIL:
-		machine->is_initfail = command->is_on;
-		return ERR_OK;
-	case CONTROL_WAIT_ERROR:
-		machine->is_wait_error = command->is_on;
-		return ERR_OK;
-	case CONTROL_DRIVER:
-		change_driver(machine, command->word, now_ns);
-		return ERR_OK;
+	case CONTROL_NOTHING: return ERR_OK;
+	case CONTROL_INITFAIL: machine->is_initfail = command->is_on; return ERR_OK;
+	case CONTROL_WAIT_ERROR: machine->is_wait_error = command->is_on; return ERR_OK;
+	case CONTROL_DRIVER: change_driver(machine, command->word, now_ns); return ERR_OK;
 	case CONTROL_SLOW:
 	case CONTROL_HANG:
-	case CONTROL_ERROR:
-		return faults_apply(&machine->faults, command, err);
+	case CONTROL_ERROR: return faults_apply(&machine->faults, command, err);
 	case CONTROL_LOST:
 	case CONTROL_REMOVE:
 	case CONTROL_RESTORE:
 	case CONTROL_RECOVERY:
-	case CONTROL_PROCESS:
-		return apply_to_gpu(machine, command, now_ns, err);
+	case CONTROL_PROCESS: return apply_to_gpu(machine, command, now_ns, err);
 	case CONTROL_ADD:
-	case CONTROL_XID:
-		break;
+	case CONTROL_XID: break;
 	}
 	ASSERT(false);
 	return ERR_INTERNAL;

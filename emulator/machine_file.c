@@ -27,9 +27,8 @@ static void identity(struct machine_gpu *gpu, const char *seed, uint32_t slot)
 	uint64_t high = hash_of(seed, slot, 1), low = hash_of(seed, slot, 2);
 
 	snprintf(gpu->uuid, sizeof(gpu->uuid), "GPU-%08x-%04x-%04x-%04x-%012llx",
-		 (uint32_t)(high >> 32), (uint32_t)(high >> 16 & 0xffff),
-		 (uint32_t)(high & 0xffff), (uint32_t)(low >> 48),
-		 (unsigned long long)(low & UINT64_C(0xffffffffffff)));
+		 (uint32_t)(high >> 32), (uint32_t)(high >> 16 & 0xffff), (uint32_t)(high & 0xffff),
+		 (uint32_t)(low >> 48), (unsigned long long)(low & UINT64_C(0xffffffffffff)));
 	snprintf(gpu->serial, sizeof(gpu->serial), "1%012llu",
 		 (unsigned long long)(hash_of(seed, slot, 3) % UINT64_C(1000000000000)));
 	gpu->minor = slot;
@@ -80,10 +79,11 @@ err_status machine_make(const struct machine_plan *plan, struct buf *out, struct
 		char bus_id[32];
 		identity(&gpu, plan->seed, slot);
 		machine_bus_id(&gpu, bus_id);
-		json_array_append_new(gpus, json_pack(
-			"{s:s, s:s, s:s, s:i, s:i, s:s, s:i}", "board", board.id, "uuid", gpu.uuid,
-			"serial", gpu.serial, "index", (int)slot, "minor", (int)gpu.minor, "pci",
-			bus_id, "numa", (int)numa_of(slot, plan->gpu_count, NUMA_COUNT)));
+		json_array_append_new(
+			gpus, json_pack("{s:s, s:s, s:s, s:i, s:i, s:s, s:i}", "board", board.id,
+					"uuid", gpu.uuid, "serial", gpu.serial, "index", (int)slot,
+					"minor", (int)gpu.minor, "pci", bus_id, "numa",
+					(int)numa_of(slot, plan->gpu_count, NUMA_COUNT)));
 	}
 	json_t *root = json_pack("{s:s, s:s, s:s, s:i, s:i, s:o, s:{s:o}}", "driver", plan->driver,
 				 "cuda", plan->cuda, "seed", plan->seed, "cpus",
@@ -186,7 +186,8 @@ static err_status read_pci(const json_t *object, struct machine_gpu *gpu, struct
 	if (text == NULL)
 		return ERR_OK;
 	if (sscanf(text, "%8x:%2x:%2x.0%n", &gpu->pci_domain, &gpu->pci_bus, &gpu->pci_device,
-		   &end) != 3 || end == 0 || text[end] != 0)
+		   &end) != 3 ||
+	    end == 0 || text[end] != 0)
 		return err_set(err, ERR_INVALID, "\"pci\" must be like 00000000:1A:00.0");
 	return ERR_OK;
 }
@@ -252,7 +253,8 @@ static err_status read_root(const json_t *root, struct machine *machine, struct 
 		return err_set(err, ERR_INVALID, "\"cuda\" must be like 12.8");
 	const char *id;
 	json_t *object;
-	json_object_foreach(json_object_get(root, "boards"), id, object) {
+	json_object_foreach(json_object_get(root, "boards"), id, object)
+	{
 		if (machine->board_count == MACHINE_BOARD_MAX)
 			return err_set(err, ERR_LIMIT, "more than %d boards", MACHINE_BOARD_MAX);
 		if (board_read(object, &machine->boards[machine->board_count], err) != ERR_OK)

@@ -39,8 +39,8 @@ static void counter_add(struct model_counter *counter, uint64_t rate, uint64_t d
 static void temp_advance(struct model_gpu *gpu, uint64_t now_ns)
 {
 	const struct board *board = gpu->board;
-	int32_t span_mc = (int32_t)(board->temp_busy_c - board->temp_idle_c) *
-			  (int32_t)model_util_milli(gpu);
+	int32_t span_mc =
+		(int32_t)(board->temp_busy_c - board->temp_idle_c) * (int32_t)model_util_milli(gpu);
 	int32_t target_mc = (int32_t)board->temp_idle_c * 1000 + span_mc;
 	uint64_t steps = (now_ns - gpu->temp_ns) / (TEMP_STEP_MS * UINT64_C(1000000));
 
@@ -181,10 +181,7 @@ uint32_t model_power_mw(const struct model_gpu *gpu)
 	       (board->power_limit_w - board->power_idle_w) * model_util_milli(gpu);
 }
 
-int32_t model_temp_c(const struct model_gpu *gpu)
-{
-	return (gpu->temp_mc + 500) / 1000;
-}
+int32_t model_temp_c(const struct model_gpu *gpu) { return (gpu->temp_mc + 500) / 1000; }
 
 size_t model_processes(const struct model_gpu *gpu, struct wire_process *ret, size_t max)
 {

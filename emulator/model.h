@@ -34,7 +34,7 @@ struct model_gpu {
 	uint64_t now_ns;
 	struct model_counter energy_mj;
 	struct model_counter nvlink_kib;
-	int32_t temp_mc; // thousandths of a degree
+	int32_t temp_mc;  // thousandths of a degree
 	uint64_t temp_ns; // time up to which temp_mc is computed
 	struct model_user users[MODEL_USER_MAX];
 	size_t user_count;

@@ -52,8 +52,7 @@ static void conn_close(struct server *server, struct server_conn *conn, uint64_t
 	close(conn->fd);
 	free(conn->events);
 	*conn = (struct server_conn){ .kind = SERVER_FREE, .fd = -1 };
-	while (server->conn_top > 0 &&
-	       server->conns[server->conn_top - 1].kind == SERVER_FREE)
+	while (server->conn_top > 0 && server->conns[server->conn_top - 1].kind == SERVER_FREE)
 		server->conn_top--;
 }
 
@@ -109,8 +108,7 @@ err_status server_open(struct server *server, struct machine *machine, struct er
 	return listen_at(server, WIRE_LIBRARY_SOCKET, SERVER_LISTEN_LIBRARY, WIRE_NO_SLOT, err);
 }
 
-static void close_slot(struct server *server, uint32_t slot, bool with_listener,
-		       uint64_t now_ns)
+static void close_slot(struct server *server, uint32_t slot, bool with_listener, uint64_t now_ns)
 {
 	for (size_t i = SERVER_CONN_MAX; i > 0; i--) {
 		struct server_conn *conn = &server->conns[i - 1];
@@ -272,26 +270,18 @@ static void request_begin(struct server *server, struct server_conn *conn, uint6
 	}
 }
 
-static void work_set(struct server *server, struct server_conn *conn,
-		     const struct wire_work *work, uint64_t now_ns)
+static void work_set(struct server *server, struct server_conn *conn, const struct wire_work *work,
+		     uint64_t now_ns)
 {
 	struct machine_gpu *gpu = &server->machine->gpus[conn->slot];
 	struct wire_work_reply reply = { .magic = WIRE_WORK_MAGIC, .pid = conn->pid };
 	struct model_use use = { work->memory_mib, work->util_milli, work->memory_util_milli };
 
 	switch (model_use_set(&gpu->model, conn->id, conn->pid, use, now_ns)) {
-	case MODEL_OK:
-		reply.status = WIRE_WORK_OK;
-		break;
-	case MODEL_NO_MEMORY:
-		reply.status = WIRE_WORK_NO_MEMORY;
-		break;
-	case MODEL_FULL:
-		reply.status = WIRE_WORK_FULL;
-		break;
-	case MODEL_LOST:
-		reply.status = WIRE_WORK_LOST;
-		break;
+	case MODEL_OK: reply.status = WIRE_WORK_OK; break;
+	case MODEL_NO_MEMORY: reply.status = WIRE_WORK_NO_MEMORY; break;
+	case MODEL_FULL: reply.status = WIRE_WORK_FULL; break;
+	case MODEL_LOST: reply.status = WIRE_WORK_LOST; break;
 	}
 	reply.free_mib = model_memory_free_mib(&gpu->model);
 	snprintf(reply.name, sizeof(reply.name), "%s", gpu->model.board->name);
@@ -372,8 +362,7 @@ uint64_t server_deadline_ns(const struct server *server)
 	return earliest_ns;
 }
 
-static void send_xid(struct server *server, const struct control_command *command,
-		     uint64_t now_ns)
+static void send_xid(struct server *server, const struct control_command *command, uint64_t now_ns)
 {
 	struct wire_event event = {
 		.slot = command->slot,
@@ -415,8 +404,7 @@ err_status server_command(struct server *server, const struct control_command *c
 	err_status status = ERR_OK;
 
 	if (command->kind == CONTROL_ADD) {
-		status = machine_add(server->machine, command->word, board_dir, now_ns, &slot,
-				     err);
+		status = machine_add(server->machine, command->word, board_dir, now_ns, &slot, err);
 		return status == ERR_OK ? listen_work(server, slot, err) : status;
 	}
 	if (command->kind == CONTROL_XID) {

@@ -15,8 +15,13 @@ struct server_events {
 	size_t first, count;
 };
 
-enum server_kind { SERVER_FREE = 0, SERVER_LISTEN_LIBRARY, SERVER_LISTEN_WORK, SERVER_LIBRARY,
-		   SERVER_WORK };
+enum server_kind {
+	SERVER_FREE = 0,
+	SERVER_LISTEN_LIBRARY,
+	SERVER_LISTEN_WORK,
+	SERVER_LIBRARY,
+	SERVER_WORK
+};
 enum server_pending { SERVER_IDLE = 0, SERVER_DELAYED, SERVER_HUNG, SERVER_WAITING };
 
 struct server_conn {

@@ -23,16 +23,16 @@ enum {
 #define WIRE_LIBRARY_SOCKET "emu.sock"
 
 enum wire_op {
-	WIRE_HELLO = 1,     // wire_system; what nvmlInit asks
-	WIRE_SYSTEM,        // wire_system
-	WIRE_GPU,           // wire_gpu of slot
-	WIRE_FIND_INDEX,    // wire_gpu; slot holds the NVML index
-	WIRE_FIND_UUID,     // wire_gpu; key
-	WIRE_FIND_SERIAL,   // wire_gpu; key
-	WIRE_FIND_PCI,      // wire_gpu; key
-	WIRE_PROCESSES,     // wire_process[count] of slot
-	WIRE_EVENTS_ADD,    // makes the connection an event set; adds event_types of slot
-	WIRE_EVENTS_WAIT,   // wire_event within timeout_ms
+	WIRE_HELLO = 1,   // wire_system; what nvmlInit asks
+	WIRE_SYSTEM,      // wire_system
+	WIRE_GPU,         // wire_gpu of slot
+	WIRE_FIND_INDEX,  // wire_gpu; slot holds the NVML index
+	WIRE_FIND_UUID,   // wire_gpu; key
+	WIRE_FIND_SERIAL, // wire_gpu; key
+	WIRE_FIND_PCI,    // wire_gpu; key
+	WIRE_PROCESSES,   // wire_process[count] of slot
+	WIRE_EVENTS_ADD,  // makes the connection an event set; adds event_types of slot
+	WIRE_EVENTS_WAIT, // wire_event within timeout_ms
 };
 
 struct wire_request {
@@ -111,8 +111,8 @@ struct wire_work {
 enum wire_work_status {
 	WIRE_WORK_OK = 0,
 	WIRE_WORK_BAD_REQUEST,
-	WIRE_WORK_NO_MEMORY,  // nothing changed; free_mib says what is there
-	WIRE_WORK_FULL,       // too many processes on the GPU
+	WIRE_WORK_NO_MEMORY, // nothing changed; free_mib says what is there
+	WIRE_WORK_FULL,      // too many processes on the GPU
 	WIRE_WORK_LOST,
 };
 

@@ -85,11 +85,8 @@ static bool take_option(int option, struct options *ret)
 	unsigned long long value = 0;
 
 	switch (option) {
-	case 'd':
-		ret->dir = optarg;
-		return true;
-	case 's':
-		return seconds(optarg, &ret->duration_ms);
+	case 'd': ret->dir = optarg; return true;
+	case 's': return seconds(optarg, &ret->duration_ms);
 	case 'm':
 		if (!number(optarg, UINT32_MAX, &value))
 			return false;
@@ -115,8 +112,7 @@ static bool take_option(int option, struct options *ret)
 			return false;
 		ret->term_code = (int)value;
 		return true;
-	default:
-		return false;
+	default: return false;
 	}
 }
 
@@ -135,7 +131,9 @@ static bool read_options(int argc, char **argv, struct options *ret)
 	};
 	bool has_memory_util = false;
 
-	*ret = (struct options){ .dir = WIRE_DEFAULT_DIR, .duration_ms = 10000, .gpu_count = 1,
+	*ret = (struct options){ .dir = WIRE_DEFAULT_DIR,
+				 .duration_ms = 10000,
+				 .gpu_count = 1,
 				 .term_code = EXIT_TERMINATED,
 				 .work = { WIRE_WORK_MAGIC, 1024, 500, 0 } };
 	for (int option; (option = getopt_long(argc, argv, "", LONG, NULL)) != -1;) {
@@ -181,16 +179,11 @@ static bool find(void)
 static const char *why(const struct wire_work_reply *reply)
 {
 	switch ((enum wire_work_status)reply->status) {
-	case WIRE_WORK_OK:
-		return "ok";
-	case WIRE_WORK_BAD_REQUEST:
-		return "the request is malformed";
-	case WIRE_WORK_NO_MEMORY:
-		return "out of memory";
-	case WIRE_WORK_FULL:
-		return "too many processes";
-	case WIRE_WORK_LOST:
-		return "the GPU is lost";
+	case WIRE_WORK_OK: return "ok";
+	case WIRE_WORK_BAD_REQUEST: return "the request is malformed";
+	case WIRE_WORK_NO_MEMORY: return "out of memory";
+	case WIRE_WORK_FULL: return "too many processes";
+	case WIRE_WORK_LOST: return "the GPU is lost";
 	}
 	return "unknown answer";
 }
@@ -267,8 +260,7 @@ static void say(const struct options *options, const char *what)
 		printf("%s %s", i == 0 ? "" : ",", gpus[i].reply.uuid);
 	printf(" (%s), %u MiB and %u/1000 each for %llu.%03llu s\n",
 	       gpu_count == 0 ? "none" : gpus[0].reply.name, options->work.memory_mib,
-	       options->work.util_milli, options->duration_ms / 1000,
-	       options->duration_ms % 1000);
+	       options->work.util_milli, options->duration_ms / 1000, options->duration_ms % 1000);
 	fflush(stdout);
 }
 
@@ -286,7 +278,8 @@ int main(int argc, char **argv)
 	sigaddset(&signals, SIGINT);
 	// As process 1 of a container it would otherwise not see SIGTERM at all.
 	int signal_fd = sigprocmask(SIG_BLOCK, &signals, NULL) == 0
-				? signalfd(-1, &signals, SFD_CLOEXEC) : -1;
+				? signalfd(-1, &signals, SFD_CLOEXEC)
+				: -1;
 	if (signal_fd < 0) {
 		perror("gpuaas-workload: signals");
 		return EXIT_FAILURE;

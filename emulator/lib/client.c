@@ -53,8 +53,8 @@ static int connect_in(const char *dir, int fd)
 		dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 		if (dir_fd < 0)
 			return -1;
-		snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s",
-			 dir_fd, WIRE_LIBRARY_SOCKET);
+		snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", dir_fd,
+			 WIRE_LIBRARY_SOCKET);
 	}
 	int result;
 	do
@@ -81,7 +81,8 @@ int client_connect(void)
 
 struct wire_request client_request(enum wire_op op, const char *call)
 {
-	struct wire_request request = { .magic = WIRE_MAGIC, .op = (uint32_t)op,
+	struct wire_request request = { .magic = WIRE_MAGIC,
+					.op = (uint32_t)op,
 					.slot = WIRE_NO_SLOT };
 
 	snprintf(request.call, sizeof(request.call), "%s", call);
@@ -92,20 +93,15 @@ static size_t body_size(uint32_t op)
 {
 	switch ((enum wire_op)op) {
 	case WIRE_HELLO:
-	case WIRE_SYSTEM:
-		return sizeof(struct wire_system);
+	case WIRE_SYSTEM: return sizeof(struct wire_system);
 	case WIRE_GPU:
 	case WIRE_FIND_INDEX:
 	case WIRE_FIND_UUID:
 	case WIRE_FIND_SERIAL:
-	case WIRE_FIND_PCI:
-		return sizeof(struct wire_gpu);
-	case WIRE_PROCESSES:
-		return SIZE_MAX;
-	case WIRE_EVENTS_ADD:
-		return 0;
-	case WIRE_EVENTS_WAIT:
-		return sizeof(struct wire_event);
+	case WIRE_FIND_PCI: return sizeof(struct wire_gpu);
+	case WIRE_PROCESSES: return SIZE_MAX;
+	case WIRE_EVENTS_ADD: return 0;
+	case WIRE_EVENTS_WAIT: return sizeof(struct wire_event);
 	}
 	return 0;
 }

@@ -11,7 +11,7 @@
 
 #define NVML_EXPORT __attribute__((visibility("default")))
 // Defines an exported function; the declaration before it keeps the compiler's check alive.
-#define NVML(name, params)                                                                         \
+#define NVML_CALL(name, params)                                                                    \
 	NVML_EXPORT nvml_return name params;                                                       \
 	nvml_return name params
 // Another name (version suffix) of a function in the same file.

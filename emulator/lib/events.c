@@ -50,7 +50,7 @@ static nvml_return set_ask(const struct nvml_event_set *set, const struct wire_r
 	return result;
 }
 
-NVML(nvmlEventSetCreate, (struct nvml_event_set **ret_set))
+NVML_CALL(nvmlEventSetCreate, (struct nvml_event_set * *ret_set))
 {
 	struct wire_request request = client_request(WIRE_EVENTS_ADD, "nvmlEventSetCreate");
 	struct wire_reply reply;
@@ -79,7 +79,7 @@ NVML(nvmlEventSetCreate, (struct nvml_event_set **ret_set))
 	return NVML_ERROR_INSUFFICIENT_RESOURCES;
 }
 
-NVML(nvmlEventSetFree, (struct nvml_event_set *set))
+NVML_CALL(nvmlEventSetFree, (struct nvml_event_set * set))
 {
 	nvml_return result = set_take(set);
 
@@ -90,8 +90,8 @@ NVML(nvmlEventSetFree, (struct nvml_event_set *set))
 	return NVML_SUCCESS;
 }
 
-NVML(nvmlDeviceGetSupportedEventTypes,
-	(const struct nvml_device *device, uint64_t *ret_event_types))
+NVML_CALL(nvmlDeviceGetSupportedEventTypes,
+	  (const struct nvml_device *device, uint64_t *ret_event_types))
 {
 	struct wire_gpu gpu;
 
@@ -104,13 +104,12 @@ NVML(nvmlDeviceGetSupportedEventTypes,
 	return result;
 }
 
-NVML(nvmlDeviceRegisterEvents, (const struct nvml_device *device, uint64_t event_types,
-				struct nvml_event_set *set))
+NVML_CALL(nvmlDeviceRegisterEvents,
+	  (const struct nvml_device *device, uint64_t event_types, struct nvml_event_set *set))
 {
 	const uint64_t supported = NVML_EVENT_XID_CRITICAL | NVML_EVENT_SINGLE_BIT_ECC |
 				   NVML_EVENT_DOUBLE_BIT_ECC;
-	struct wire_request request =
-		client_request(WIRE_EVENTS_ADD, "nvmlDeviceRegisterEvents");
+	struct wire_request request = client_request(WIRE_EVENTS_ADD, "nvmlDeviceRegisterEvents");
 	struct wire_reply reply;
 
 	if (!client_slot(device, &request.slot))
@@ -126,8 +125,8 @@ NVML(nvmlDeviceRegisterEvents, (const struct nvml_device *device, uint64_t event
 	return result;
 }
 
-NVML(nvmlEventSetWait_v2,
-	(struct nvml_event_set *set, struct nvml_event_data *ret_data, uint32_t timeout_ms))
+NVML_CALL(nvmlEventSetWait_v2,
+	  (struct nvml_event_set * set, struct nvml_event_data *ret_data, uint32_t timeout_ms))
 {
 	struct wire_request request = client_request(WIRE_EVENTS_WAIT, "nvmlEventSetWait_v2");
 	struct wire_reply reply;
@@ -153,8 +152,8 @@ NVML(nvmlEventSetWait_v2,
 }
 
 // The first version's structure ends before the instance ids.
-NVML(nvmlEventSetWait,
-	(struct nvml_event_set *set, struct nvml_event_data *ret_data, uint32_t timeout_ms))
+NVML_CALL(nvmlEventSetWait,
+	  (struct nvml_event_set * set, struct nvml_event_data *ret_data, uint32_t timeout_ms))
 {
 	struct nvml_event_data data;
 

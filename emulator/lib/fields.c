@@ -139,8 +139,8 @@ static void fill(const struct wire_gpu *gpu, struct nvml_field_value *field)
 		field->value.uint_value = (uint32_t)value;
 }
 
-NVML(nvmlDeviceGetFieldValues,
-	(const struct nvml_device *device, int32_t count, struct nvml_field_value *values))
+NVML_CALL(nvmlDeviceGetFieldValues,
+	  (const struct nvml_device *device, int32_t count, struct nvml_field_value *values))
 {
 	struct wire_gpu gpu;
 	struct timespec now;

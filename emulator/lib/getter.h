@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #define GET_NUMBER_IF(name, type, has, value)                                                      \
-	NVML(name, (const struct nvml_device *device, type *ret_value))                            \
+	NVML_CALL(name, (const struct nvml_device *device, type *ret_value))                       \
 	{                                                                                          \
 		struct wire_gpu gpu;                                                               \
 		if (ret_value == NULL)                                                             \
@@ -26,7 +26,8 @@
 
 // Two numbers, both or none.
 #define GET_PAIR_IF(name, has, first, second)                                                      \
-	NVML(name, (const struct nvml_device *device, uint32_t *ret_first, uint32_t *ret_second))  \
+	NVML_CALL(name,                                                                            \
+		  (const struct nvml_device *device, uint32_t *ret_first, uint32_t *ret_second))   \
 	{                                                                                          \
 		struct wire_gpu gpu;                                                               \
 		if (ret_first == NULL || ret_second == NULL)                                       \
@@ -42,7 +43,7 @@
 	}
 
 #define GET_TEXT(name, text)                                                                       \
-	NVML(name, (const struct nvml_device *device, char *ret_text, uint32_t size_bytes))        \
+	NVML_CALL(name, (const struct nvml_device *device, char *ret_text, uint32_t size_bytes))   \
 	{                                                                                          \
 		struct wire_gpu gpu;                                                               \
 		if (ret_text == NULL)                                                              \

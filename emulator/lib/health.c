@@ -22,8 +22,8 @@ static nvml_return need_ecc(const struct nvml_device *device, const char *call)
 	return result == NVML_SUCCESS && !gpu.has_ecc ? NVML_ERROR_NOT_SUPPORTED : result;
 }
 
-NVML(nvmlDeviceGetTotalEccErrors, (const struct nvml_device *device, uint32_t error_type,
-				   uint32_t counter_type, uint64_t *ret_count))
+NVML_CALL(nvmlDeviceGetTotalEccErrors, (const struct nvml_device *device, uint32_t error_type,
+					uint32_t counter_type, uint64_t *ret_count))
 {
 	if (ret_count == NULL || error_type >= ERROR_TYPE_COUNT ||
 	    counter_type >= COUNTER_TYPE_COUNT)
@@ -34,8 +34,9 @@ NVML(nvmlDeviceGetTotalEccErrors, (const struct nvml_device *device, uint32_t er
 	return result;
 }
 
-NVML(nvmlDeviceGetDetailedEccErrors, (const struct nvml_device *device, uint32_t error_type,
-				      uint32_t counter_type, struct nvml_ecc_counts *ret_counts))
+NVML_CALL(nvmlDeviceGetDetailedEccErrors,
+	  (const struct nvml_device *device, uint32_t error_type, uint32_t counter_type,
+	   struct nvml_ecc_counts *ret_counts))
 {
 	if (ret_counts == NULL || error_type >= ERROR_TYPE_COUNT ||
 	    counter_type >= COUNTER_TYPE_COUNT)
@@ -46,9 +47,9 @@ NVML(nvmlDeviceGetDetailedEccErrors, (const struct nvml_device *device, uint32_t
 	return result;
 }
 
-NVML(nvmlDeviceGetMemoryErrorCounter,
-	(const struct nvml_device *device, uint32_t error_type, uint32_t counter_type,
-	uint32_t location, uint64_t *ret_count))
+NVML_CALL(nvmlDeviceGetMemoryErrorCounter,
+	  (const struct nvml_device *device, uint32_t error_type, uint32_t counter_type,
+	   uint32_t location, uint64_t *ret_count))
 {
 	if (ret_count == NULL || error_type >= ERROR_TYPE_COUNT ||
 	    counter_type >= COUNTER_TYPE_COUNT || location >= LOCATION_COUNT)
@@ -75,25 +76,25 @@ static nvml_return retired(const struct nvml_device *device, const char *call, u
 	return NVML_SUCCESS;
 }
 
-NVML(nvmlDeviceGetRetiredPages, (const struct nvml_device *device, uint32_t cause,
-				 uint32_t *count, uint64_t *ret_addresses))
+NVML_CALL(nvmlDeviceGetRetiredPages, (const struct nvml_device *device, uint32_t cause,
+				      uint32_t *count, uint64_t *ret_addresses))
 {
 	(void)ret_addresses; // there are none
 	return retired(device, "nvmlDeviceGetRetiredPages", cause, count);
 }
 
-NVML(nvmlDeviceGetRetiredPages_v2,
-	(const struct nvml_device *device, uint32_t cause, uint32_t *count, uint64_t *ret_addresses,
-	uint64_t *ret_times))
+NVML_CALL(nvmlDeviceGetRetiredPages_v2,
+	  (const struct nvml_device *device, uint32_t cause, uint32_t *count,
+	   uint64_t *ret_addresses, uint64_t *ret_times))
 {
 	(void)ret_addresses; // there are none
 	(void)ret_times;
 	return retired(device, "nvmlDeviceGetRetiredPages_v2", cause, count);
 }
 
-NVML(nvmlDeviceGetRemappedRows,
-	(const struct nvml_device *device, uint32_t *ret_correctable, uint32_t *ret_uncorrectable,
-	uint32_t *ret_is_pending, uint32_t *ret_is_failed))
+NVML_CALL(nvmlDeviceGetRemappedRows,
+	  (const struct nvml_device *device, uint32_t *ret_correctable, uint32_t *ret_uncorrectable,
+	   uint32_t *ret_is_pending, uint32_t *ret_is_failed))
 {
 	if (ret_correctable == NULL || ret_uncorrectable == NULL || ret_is_pending == NULL ||
 	    ret_is_failed == NULL)
@@ -104,20 +105,19 @@ NVML(nvmlDeviceGetRemappedRows,
 	return result;
 }
 
-NVML(nvmlDeviceGetRowRemapperHistogram,
-	(const struct nvml_device *device, struct nvml_row_remapper_histogram *ret_histogram))
+NVML_CALL(nvmlDeviceGetRowRemapperHistogram,
+	  (const struct nvml_device *device, struct nvml_row_remapper_histogram *ret_histogram))
 {
 	if (ret_histogram == NULL)
 		return client_bad_argument();
 	nvml_return result = need_ecc(device, "nvmlDeviceGetRowRemapperHistogram");
 	if (result == NVML_SUCCESS)
-		*ret_histogram =
-			(struct nvml_row_remapper_histogram){ .max = REMAPPER_BANK_COUNT };
+		*ret_histogram = (struct nvml_row_remapper_histogram){ .max = REMAPPER_BANK_COUNT };
 	return result;
 }
 
-NVML(nvmlDeviceGetViolationStatus, (const struct nvml_device *device, uint32_t policy,
-				    struct nvml_violation_time *ret_time))
+NVML_CALL(nvmlDeviceGetViolationStatus,
+	  (const struct nvml_device *device, uint32_t policy, struct nvml_violation_time *ret_time))
 {
 	struct wire_gpu gpu;
 
@@ -130,8 +130,8 @@ NVML(nvmlDeviceGetViolationStatus, (const struct nvml_device *device, uint32_t p
 }
 
 // Profiling counters need hardware; no emulated board claims them.
-NVML(nvmlGpmQueryDeviceSupport,
-	(const struct nvml_device *device, struct nvml_gpm_support *ret_support))
+NVML_CALL(nvmlGpmQueryDeviceSupport,
+	  (const struct nvml_device *device, struct nvml_gpm_support *ret_support))
 {
 	enum { SUPPORT_VERSION = 1 };
 	struct wire_gpu gpu;
@@ -147,8 +147,8 @@ NVML(nvmlGpmQueryDeviceSupport,
 }
 
 // No fabric across machines: state 0 says that it is not supported.
-NVML(nvmlDeviceGetGpuFabricInfo,
-	(const struct nvml_device *device, struct nvml_fabric_info *ret_info))
+NVML_CALL(nvmlDeviceGetGpuFabricInfo,
+	  (const struct nvml_device *device, struct nvml_fabric_info *ret_info))
 {
 	struct wire_gpu gpu;
 
@@ -160,7 +160,7 @@ NVML(nvmlDeviceGetGpuFabricInfo,
 	return result;
 }
 
-NVML(nvmlDeviceGetGpuFabricInfoV, (const struct nvml_device *device, void *ret_info))
+NVML_CALL(nvmlDeviceGetGpuFabricInfoV, (const struct nvml_device *device, void *ret_info))
 {
 	struct wire_gpu gpu;
 	uint32_t version = 0;

@@ -38,8 +38,8 @@ GET_NUMBER(nvmlDeviceGetMaxMigDeviceCount, gpu.is_mig_capable ? 7 : 0)
 GET_NUMBER(nvmlDeviceIsMigDeviceHandle, 0)
 
 // In NVML's order: major, minor.
-NVML(nvmlDeviceGetCudaComputeCapability,
-	(const struct nvml_device *device, int32_t *ret_major, int32_t *ret_minor))
+NVML_CALL(nvmlDeviceGetCudaComputeCapability,
+	  (const struct nvml_device *device, int32_t *ret_major, int32_t *ret_minor))
 {
 	struct wire_gpu gpu;
 
@@ -54,7 +54,7 @@ NVML(nvmlDeviceGetCudaComputeCapability,
 }
 
 // The interface passes no size; callers provide 64 bytes.
-NVML(nvmlDeviceGetGspFirmwareVersion, (const struct nvml_device *device, char *ret_text))
+NVML_CALL(nvmlDeviceGetGspFirmwareVersion, (const struct nvml_device *device, char *ret_text))
 {
 	enum { GSP_VERSION_MAX = 64 };
 	struct wire_gpu gpu;
@@ -69,8 +69,8 @@ NVML(nvmlDeviceGetGspFirmwareVersion, (const struct nvml_device *device, char *r
 				      : client_text(system.driver, ret_text, GSP_VERSION_MAX);
 }
 
-NVML(nvmlDeviceGetMigDeviceHandleByIndex,
-	(const struct nvml_device *device, uint32_t index, struct nvml_device **ret_device))
+NVML_CALL(nvmlDeviceGetMigDeviceHandleByIndex,
+	  (const struct nvml_device *device, uint32_t index, struct nvml_device **ret_device))
 {
 	struct wire_gpu gpu;
 
@@ -83,8 +83,8 @@ NVML(nvmlDeviceGetMigDeviceHandleByIndex,
 	return gpu.is_mig_capable ? NVML_ERROR_NOT_FOUND : NVML_ERROR_NOT_SUPPORTED;
 }
 
-NVML(nvmlDeviceGetPciInfo_v3,
-	(const struct nvml_device *device, struct nvml_pci_info *ret_info))
+NVML_CALL(nvmlDeviceGetPciInfo_v3,
+	  (const struct nvml_device *device, struct nvml_pci_info *ret_info))
 {
 	struct wire_gpu gpu;
 
@@ -93,7 +93,8 @@ NVML(nvmlDeviceGetPciInfo_v3,
 	nvml_return result = client_gpu(device, "nvmlDeviceGetPciInfo_v3", &gpu);
 	if (result != NVML_SUCCESS)
 		return result;
-	struct nvml_pci_info info = { .domain = gpu.pci_domain, .bus = gpu.pci_bus,
+	struct nvml_pci_info info = { .domain = gpu.pci_domain,
+				      .bus = gpu.pci_bus,
 				      .device = gpu.pci_device,
 				      .pci_device_id = gpu.pci_device_id,
 				      .pci_subsystem_id = gpu.pci_subsystem_id };
@@ -105,8 +106,8 @@ NVML(nvmlDeviceGetPciInfo_v3,
 	return NVML_SUCCESS;
 }
 
-NVML(nvmlDeviceGetPciInfo_v2,
-	(const struct nvml_device *device, struct nvml_pci_info_v2 *ret_info))
+NVML_CALL(nvmlDeviceGetPciInfo_v2,
+	  (const struct nvml_device *device, struct nvml_pci_info_v2 *ret_info))
 {
 	struct nvml_pci_info info;
 
@@ -115,7 +116,8 @@ NVML(nvmlDeviceGetPciInfo_v2,
 	nvml_return result = nvmlDeviceGetPciInfo_v3(device, &info);
 	if (result != NVML_SUCCESS)
 		return result;
-	*ret_info = (struct nvml_pci_info_v2){ .domain = info.domain, .bus = info.bus,
+	*ret_info = (struct nvml_pci_info_v2){ .domain = info.domain,
+					       .bus = info.bus,
 					       .device = info.device,
 					       .pci_device_id = info.pci_device_id,
 					       .pci_subsystem_id = info.pci_subsystem_id };
@@ -126,8 +128,8 @@ NVML_ALIAS(nvmlDeviceGetPciInfo,
 	   (const struct nvml_device *device, struct nvml_pci_info_v2 *ret_info),
 	   nvmlDeviceGetPciInfo_v2);
 
-NVML(nvmlDeviceGetPciInfoExt,
-	(const struct nvml_device *device, struct nvml_pci_info_ext *ret_info))
+NVML_CALL(nvmlDeviceGetPciInfoExt,
+	  (const struct nvml_device *device, struct nvml_pci_info_ext *ret_info))
 {
 	enum { CLASS_DISPLAY = 3, SUBCLASS_3D = 2 };
 	struct nvml_pci_info info;
@@ -160,8 +162,9 @@ static void set_bits(unsigned long *set, uint32_t word_count, uint32_t from, uin
 }
 
 // The processors of the machine are dealt out to its NUMA nodes in order.
-NVML(nvmlDeviceGetCpuAffinityWithinScope, (const struct nvml_device *device, uint32_t word_count,
-					   unsigned long *ret_set, uint32_t scope))
+NVML_CALL(nvmlDeviceGetCpuAffinityWithinScope,
+	  (const struct nvml_device *device, uint32_t word_count, unsigned long *ret_set,
+	   uint32_t scope))
 {
 	struct wire_gpu gpu;
 	struct wire_system system;
@@ -180,14 +183,14 @@ NVML(nvmlDeviceGetCpuAffinityWithinScope, (const struct nvml_device *device, uin
 	return NVML_SUCCESS;
 }
 
-NVML(nvmlDeviceGetCpuAffinity,
-	(const struct nvml_device *device, uint32_t word_count, unsigned long *ret_set))
+NVML_CALL(nvmlDeviceGetCpuAffinity,
+	  (const struct nvml_device *device, uint32_t word_count, unsigned long *ret_set))
 {
 	return nvmlDeviceGetCpuAffinityWithinScope(device, word_count, ret_set, 0);
 }
 
-NVML(nvmlDeviceGetMemoryAffinity, (const struct nvml_device *device, uint32_t word_count,
-				   unsigned long *ret_set, uint32_t scope))
+NVML_CALL(nvmlDeviceGetMemoryAffinity, (const struct nvml_device *device, uint32_t word_count,
+					unsigned long *ret_set, uint32_t scope))
 {
 	struct wire_gpu gpu;
 

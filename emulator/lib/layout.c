@@ -20,16 +20,15 @@ static void print_common(void)
 	SIZE(nvml_utilization), AT(nvml_utilization, gpu_percent),
 		AT(nvml_utilization, memory_percent), END();
 	SIZE(nvml_pci_info), AT(nvml_pci_info, bus_id_legacy), AT(nvml_pci_info, domain),
-		AT(nvml_pci_info, bus), AT(nvml_pci_info, device),
-		AT(nvml_pci_info, pci_device_id), AT(nvml_pci_info, pci_subsystem_id),
-		AT(nvml_pci_info, bus_id), END();
+		AT(nvml_pci_info, bus), AT(nvml_pci_info, device), AT(nvml_pci_info, pci_device_id),
+		AT(nvml_pci_info, pci_subsystem_id), AT(nvml_pci_info, bus_id), END();
 	SIZE(nvml_process_info), AT(nvml_process_info, pid), AT(nvml_process_info, used_bytes),
-		AT(nvml_process_info, gpu_instance_id),
-		AT(nvml_process_info, compute_instance_id), END();
+		AT(nvml_process_info, gpu_instance_id), AT(nvml_process_info, compute_instance_id),
+		END();
 	SIZE(nvml_process_sample), AT(nvml_process_sample, pid), AT(nvml_process_sample, time_us),
 		AT(nvml_process_sample, sm_percent), AT(nvml_process_sample, memory_percent),
-		AT(nvml_process_sample, encoder_percent),
-		AT(nvml_process_sample, decoder_percent), END();
+		AT(nvml_process_sample, encoder_percent), AT(nvml_process_sample, decoder_percent),
+		END();
 	SIZE(nvml_event_data), AT(nvml_event_data, device), AT(nvml_event_data, event_type),
 		AT(nvml_event_data, event_data), AT(nvml_event_data, gpu_instance_id),
 		AT(nvml_event_data, compute_instance_id), END();
@@ -37,10 +36,10 @@ static void print_common(void)
 		AT(nvml_field_value, time_us), AT(nvml_field_value, latency_us),
 		AT(nvml_field_value, value_type), AT(nvml_field_value, status),
 		AT(nvml_field_value, value), END();
-	SIZE(nvml_bar1_memory), AT(nvml_bar1_memory, total_bytes),
-		AT(nvml_bar1_memory, free_bytes), AT(nvml_bar1_memory, used_bytes), END();
-	SIZE(nvml_gpm_support), AT(nvml_gpm_support, version),
-		AT(nvml_gpm_support, is_supported), END();
+	SIZE(nvml_bar1_memory), AT(nvml_bar1_memory, total_bytes), AT(nvml_bar1_memory, free_bytes),
+		AT(nvml_bar1_memory, used_bytes), END();
+	SIZE(nvml_gpm_support), AT(nvml_gpm_support, version), AT(nvml_gpm_support, is_supported),
+		END();
 	SIZE(nvml_temperature_v1), AT(nvml_temperature_v1, version),
 		AT(nvml_temperature_v1, sensor), AT(nvml_temperature_v1, temperature_c), END();
 }
@@ -57,7 +56,6 @@ static void print_more(void)
 	SIZE(nvml_fbc_stats), END();
 	SIZE(nvml_margin_temperature), END();
 	SIZE(nvml_thermal_settings), END();
-	SIZE(nvml_fabric_info), END();
 	SIZE(nvml_fabric_info_v2), END();
 	SIZE(nvml_fabric_info_v3), END();
 }

@@ -32,8 +32,8 @@ GET_NUMBER(nvmlDeviceGetPcieSpeed, lane_mb_s(gpu.pcie_gen_max) * gpu.pcie_width)
 // An enumeration: 1 is 2.5 GT/s of generation 1, and so on.
 GET_NUMBER(nvmlDeviceGetPcieLinkMaxSpeed, gpu.pcie_gen_max)
 
-NVML(nvmlDeviceGetPcieThroughput,
-	(const struct nvml_device *device, uint32_t counter, uint32_t *ret_kib_s))
+NVML_CALL(nvmlDeviceGetPcieThroughput,
+	  (const struct nvml_device *device, uint32_t counter, uint32_t *ret_kib_s))
 {
 	struct wire_gpu gpu;
 
@@ -60,7 +60,7 @@ static nvml_return link_of(const struct nvml_device *device, const char *call, u
 }
 
 #define GET_OF_LINK(name, value)                                                                   \
-	NVML(name, (const struct nvml_device *device, uint32_t link, uint32_t *ret_value))         \
+	NVML_CALL(name, (const struct nvml_device *device, uint32_t link, uint32_t *ret_value))    \
 	{                                                                                          \
 		struct wire_gpu gpu;                                                               \
 		if (ret_value == NULL)                                                             \
@@ -74,8 +74,8 @@ GET_OF_LINK(nvmlDeviceGetNvLinkState, NVML_FEATURE_ENABLED)
 GET_OF_LINK(nvmlDeviceGetNvLinkVersion, gpu.nvlink_version)
 GET_OF_LINK(nvmlDeviceGetNvLinkRemoteDeviceType, DEVICE_TYPE_SWITCH)
 
-NVML(nvmlDeviceGetNvLinkCapability, (const struct nvml_device *device, uint32_t link,
-				     uint32_t capability, uint32_t *ret_value))
+NVML_CALL(nvmlDeviceGetNvLinkCapability, (const struct nvml_device *device, uint32_t link,
+					  uint32_t capability, uint32_t *ret_value))
 {
 	enum { CAP_SLI = 4 };
 	struct wire_gpu gpu;
@@ -88,8 +88,8 @@ NVML(nvmlDeviceGetNvLinkCapability, (const struct nvml_device *device, uint32_t 
 	return result;
 }
 
-NVML(nvmlDeviceGetNvLinkErrorCounter, (const struct nvml_device *device, uint32_t link,
-				       uint32_t counter, uint64_t *ret_count))
+NVML_CALL(nvmlDeviceGetNvLinkErrorCounter,
+	  (const struct nvml_device *device, uint32_t link, uint32_t counter, uint64_t *ret_count))
 {
 	struct wire_gpu gpu;
 
@@ -102,8 +102,8 @@ NVML(nvmlDeviceGetNvLinkErrorCounter, (const struct nvml_device *device, uint32_
 }
 
 // Links are dealt to the switches in turn; a switch sits at a bus no GPU has.
-NVML(nvmlDeviceGetNvLinkRemotePciInfo_v2,
-	(const struct nvml_device *device, uint32_t link, struct nvml_pci_info *ret_info))
+NVML_CALL(nvmlDeviceGetNvLinkRemotePciInfo_v2,
+	  (const struct nvml_device *device, uint32_t link, struct nvml_pci_info *ret_info))
 {
 	struct wire_gpu gpu;
 
@@ -115,15 +115,14 @@ NVML(nvmlDeviceGetNvLinkRemotePciInfo_v2,
 	if (gpu.nvlink_switch_count == 0)
 		return NVML_ERROR_UNKNOWN;
 	struct nvml_pci_info info = { .bus = SWITCH_BUS_FIRST + link % gpu.nvlink_switch_count };
-	snprintf(info.bus_id_legacy, sizeof(info.bus_id_legacy), "0000:%02X:00.0",
-		 info.bus & 0xff);
+	snprintf(info.bus_id_legacy, sizeof(info.bus_id_legacy), "0000:%02X:00.0", info.bus & 0xff);
 	snprintf(info.bus_id, sizeof(info.bus_id), "00000000:%02X:00.0", info.bus & 0xff);
 	*ret_info = info;
 	return NVML_SUCCESS;
 }
 
-NVML(nvmlDeviceGetNvLinkRemotePciInfo,
-	(const struct nvml_device *device, uint32_t link, struct nvml_pci_info_v2 *ret_info))
+NVML_CALL(nvmlDeviceGetNvLinkRemotePciInfo,
+	  (const struct nvml_device *device, uint32_t link, struct nvml_pci_info_v2 *ret_info))
 {
 	struct nvml_pci_info info;
 
@@ -155,8 +154,8 @@ static nvml_return pair(const struct nvml_device *const devices[2], const char *
 	return result != NVML_SUCCESS ? result : client_gpu(devices[1], call, &ret[1]);
 }
 
-NVML(nvmlDeviceGetTopologyCommonAncestor,
-	(const struct nvml_device *a, const struct nvml_device *b, uint32_t *ret_level))
+NVML_CALL(nvmlDeviceGetTopologyCommonAncestor,
+	  (const struct nvml_device *a, const struct nvml_device *b, uint32_t *ret_level))
 {
 	const struct nvml_device *const devices[2] = { a, b };
 	struct wire_gpu gpus[2];
@@ -169,8 +168,8 @@ NVML(nvmlDeviceGetTopologyCommonAncestor,
 	return result;
 }
 
-NVML(nvmlDeviceGetTopologyNearestGpus, (const struct nvml_device *device, uint32_t level,
-					uint32_t *count, struct nvml_device **ret_devices))
+NVML_CALL(nvmlDeviceGetTopologyNearestGpus, (const struct nvml_device *device, uint32_t level,
+					     uint32_t *count, struct nvml_device **ret_devices))
 {
 	static const char CALL[] = "nvmlDeviceGetTopologyNearestGpus";
 	struct wire_gpu own, other;
@@ -194,8 +193,8 @@ NVML(nvmlDeviceGetTopologyNearestGpus, (const struct nvml_device *device, uint32
 	return fits ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
 }
 
-NVML(nvmlDeviceGetP2PStatus, (const struct nvml_device *a, const struct nvml_device *b,
-			      uint32_t index, uint32_t *ret_status))
+NVML_CALL(nvmlDeviceGetP2PStatus, (const struct nvml_device *a, const struct nvml_device *b,
+				   uint32_t index, uint32_t *ret_status))
 {
 	const struct nvml_device *const devices[2] = { a, b };
 	struct wire_gpu gpus[2];
@@ -210,8 +209,8 @@ NVML(nvmlDeviceGetP2PStatus, (const struct nvml_device *a, const struct nvml_dev
 	return NVML_SUCCESS;
 }
 
-NVML(nvmlDeviceOnSameBoard,
-	(const struct nvml_device *a, const struct nvml_device *b, int32_t *ret_is_same))
+NVML_CALL(nvmlDeviceOnSameBoard,
+	  (const struct nvml_device *a, const struct nvml_device *b, int32_t *ret_is_same))
 {
 	const struct nvml_device *const devices[2] = { a, b };
 	struct wire_gpu gpus[2];

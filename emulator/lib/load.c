@@ -8,7 +8,8 @@
 
 enum { SAMPLE_PERIOD_US = 167000 };
 
-NVML(nvmlDeviceGetMemoryInfo, (const struct nvml_device *device, struct nvml_memory *ret_memory))
+NVML_CALL(nvmlDeviceGetMemoryInfo,
+	  (const struct nvml_device *device, struct nvml_memory *ret_memory))
 {
 	struct wire_gpu gpu;
 
@@ -23,8 +24,8 @@ NVML(nvmlDeviceGetMemoryInfo, (const struct nvml_device *device, struct nvml_mem
 	return NVML_SUCCESS;
 }
 
-NVML(nvmlDeviceGetMemoryInfo_v2,
-	(const struct nvml_device *device, struct nvml_memory_v2 *ret_memory))
+NVML_CALL(nvmlDeviceGetMemoryInfo_v2,
+	  (const struct nvml_device *device, struct nvml_memory_v2 *ret_memory))
 {
 	struct wire_gpu gpu;
 
@@ -43,8 +44,8 @@ NVML(nvmlDeviceGetMemoryInfo_v2,
 	return NVML_SUCCESS;
 }
 
-NVML(nvmlDeviceGetBAR1MemoryInfo,
-	(const struct nvml_device *device, struct nvml_bar1_memory *ret_memory))
+NVML_CALL(nvmlDeviceGetBAR1MemoryInfo,
+	  (const struct nvml_device *device, struct nvml_bar1_memory *ret_memory))
 {
 	struct wire_gpu gpu;
 
@@ -59,8 +60,8 @@ NVML(nvmlDeviceGetBAR1MemoryInfo,
 	return NVML_SUCCESS;
 }
 
-NVML(nvmlDeviceGetUtilizationRates,
-	(const struct nvml_device *device, struct nvml_utilization *ret_utilization))
+NVML_CALL(nvmlDeviceGetUtilizationRates,
+	  (const struct nvml_device *device, struct nvml_utilization *ret_utilization))
 {
 	struct wire_gpu gpu;
 
@@ -80,8 +81,8 @@ GET_PAIR_IF(nvmlDeviceGetDecoderUtilization, true, 0, SAMPLE_PERIOD_US)
 GET_PAIR_IF(nvmlDeviceGetJpgUtilization, true, 0, SAMPLE_PERIOD_US)
 GET_PAIR_IF(nvmlDeviceGetOfaUtilization, true, 0, SAMPLE_PERIOD_US)
 
-NVML(nvmlDeviceGetEncoderCapacity,
-	(const struct nvml_device *device, uint32_t codec, uint32_t *ret_percent))
+NVML_CALL(nvmlDeviceGetEncoderCapacity,
+	  (const struct nvml_device *device, uint32_t codec, uint32_t *ret_percent))
 {
 	struct wire_gpu gpu;
 
@@ -93,8 +94,8 @@ NVML(nvmlDeviceGetEncoderCapacity,
 	return result;
 }
 
-NVML(nvmlDeviceGetEncoderStats, (const struct nvml_device *device, uint32_t *ret_sessions,
-				 uint32_t *ret_fps, uint32_t *ret_latency_us))
+NVML_CALL(nvmlDeviceGetEncoderStats, (const struct nvml_device *device, uint32_t *ret_sessions,
+				      uint32_t *ret_fps, uint32_t *ret_latency_us))
 {
 	struct wire_gpu gpu;
 
@@ -106,7 +107,8 @@ NVML(nvmlDeviceGetEncoderStats, (const struct nvml_device *device, uint32_t *ret
 	return result;
 }
 
-NVML(nvmlDeviceGetFBCStats, (const struct nvml_device *device, struct nvml_fbc_stats *ret_stats))
+NVML_CALL(nvmlDeviceGetFBCStats,
+	  (const struct nvml_device *device, struct nvml_fbc_stats *ret_stats))
 {
 	struct wire_gpu gpu;
 
@@ -135,8 +137,8 @@ static nvml_return take_room(uint32_t have, uint32_t *count, const void *array, 
 	return NVML_SUCCESS;
 }
 
-NVML(nvmlDeviceGetComputeRunningProcesses_v3,
-	(const struct nvml_device *device, uint32_t *count, struct nvml_process_info *ret_infos))
+NVML_CALL(nvmlDeviceGetComputeRunningProcesses_v3,
+	  (const struct nvml_device *device, uint32_t *count, struct nvml_process_info *ret_infos))
 {
 	struct wire_process processes[WIRE_PROCESS_MAX];
 	uint32_t have = 0;
@@ -158,12 +160,11 @@ NVML(nvmlDeviceGetComputeRunningProcesses_v3,
 	return result;
 }
 NVML_ALIAS(nvmlDeviceGetComputeRunningProcesses_v2,
-	   (const struct nvml_device *device, uint32_t *count,
-	    struct nvml_process_info *ret_infos),
+	   (const struct nvml_device *device, uint32_t *count, struct nvml_process_info *ret_infos),
 	   nvmlDeviceGetComputeRunningProcesses_v3);
 
-NVML(nvmlDeviceGetComputeRunningProcesses,
-	(const struct nvml_device *device, uint32_t *count, struct nvml_process_info_v1 *ret_infos))
+NVML_CALL(nvmlDeviceGetComputeRunningProcesses, (const struct nvml_device *device, uint32_t *count,
+						 struct nvml_process_info_v1 *ret_infos))
 {
 	struct wire_process processes[WIRE_PROCESS_MAX];
 	uint32_t have = 0;
@@ -171,8 +172,8 @@ NVML(nvmlDeviceGetComputeRunningProcesses,
 
 	if (count == NULL)
 		return client_bad_argument();
-	nvml_return result = client_processes(device, "nvmlDeviceGetComputeRunningProcesses",
-					      processes, &have);
+	nvml_return result =
+		client_processes(device, "nvmlDeviceGetComputeRunningProcesses", processes, &have);
 	if (result == NVML_SUCCESS)
 		result = take_room(have, count, ret_infos, &copy);
 	for (uint32_t i = 0; copy && i < have; i++)
@@ -183,7 +184,7 @@ NVML(nvmlDeviceGetComputeRunningProcesses,
 
 // No graphics and no MPS clients: always an empty list.
 #define NO_PROCESSES(name)                                                                         \
-	NVML(name, (const struct nvml_device *device, uint32_t *count, void *ret_infos))           \
+	NVML_CALL(name, (const struct nvml_device *device, uint32_t *count, void *ret_infos))      \
 	{                                                                                          \
 		struct wire_gpu gpu;                                                               \
 		(void)ret_infos;                                                                   \
@@ -210,9 +211,9 @@ static uint64_t wall_us(void)
 }
 
 // One sample a process, of the last sampling period that is over.
-NVML(nvmlDeviceGetProcessUtilization,
-	(const struct nvml_device *device, struct nvml_process_sample *ret_samples, uint32_t *count,
-	uint64_t last_seen_us))
+NVML_CALL(nvmlDeviceGetProcessUtilization,
+	  (const struct nvml_device *device, struct nvml_process_sample *ret_samples,
+	   uint32_t *count, uint64_t last_seen_us))
 {
 	struct wire_process processes[WIRE_PROCESS_MAX];
 	uint32_t have = 0;
@@ -221,8 +222,8 @@ NVML(nvmlDeviceGetProcessUtilization,
 
 	if (count == NULL)
 		return client_bad_argument();
-	nvml_return result = client_processes(device, "nvmlDeviceGetProcessUtilization",
-					      processes, &have);
+	nvml_return result =
+		client_processes(device, "nvmlDeviceGetProcessUtilization", processes, &have);
 	if (result != NVML_SUCCESS)
 		return result;
 	if (have == 0 || time_us <= last_seen_us) {

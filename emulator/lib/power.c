@@ -34,8 +34,8 @@ NVML_ALIAS(nvmlDeviceGetSupportedClocksEventReasons,
 	   (const struct nvml_device *device, uint64_t *ret_value),
 	   nvmlDeviceGetSupportedClocksThrottleReasons);
 
-NVML(nvmlDeviceGetSupportedPerformanceStates,
-	(const struct nvml_device *device, uint32_t *ret_pstates, uint32_t size_bytes))
+NVML_CALL(nvmlDeviceGetSupportedPerformanceStates,
+	  (const struct nvml_device *device, uint32_t *ret_pstates, uint32_t size_bytes))
 {
 	enum { PSTATE_LIST_MAX = 16 };
 	struct wire_gpu gpu;
@@ -43,8 +43,7 @@ NVML(nvmlDeviceGetSupportedPerformanceStates,
 
 	if (ret_pstates == NULL || room == 0)
 		return client_bad_argument();
-	nvml_return result =
-		client_gpu(device, "nvmlDeviceGetSupportedPerformanceStates", &gpu);
+	nvml_return result = client_gpu(device, "nvmlDeviceGetSupportedPerformanceStates", &gpu);
 	if (result != NVML_SUCCESS)
 		return result;
 	for (uint32_t i = 0; i < room && i < PSTATE_LIST_MAX; i++)
@@ -52,8 +51,8 @@ NVML(nvmlDeviceGetSupportedPerformanceStates,
 	return NVML_SUCCESS;
 }
 
-NVML(nvmlDeviceGetTemperature,
-	(const struct nvml_device *device, uint32_t sensor, uint32_t *ret_temperature_c))
+NVML_CALL(nvmlDeviceGetTemperature,
+	  (const struct nvml_device *device, uint32_t sensor, uint32_t *ret_temperature_c))
 {
 	struct wire_gpu gpu;
 
@@ -65,8 +64,8 @@ NVML(nvmlDeviceGetTemperature,
 	return result;
 }
 
-NVML(nvmlDeviceGetTemperatureV,
-	(const struct nvml_device *device, struct nvml_temperature_v1 *ret_temperature))
+NVML_CALL(nvmlDeviceGetTemperatureV,
+	  (const struct nvml_device *device, struct nvml_temperature_v1 *ret_temperature))
 {
 	struct wire_gpu gpu;
 
@@ -82,8 +81,8 @@ NVML(nvmlDeviceGetTemperatureV,
 	return result;
 }
 
-NVML(nvmlDeviceGetTemperatureThreshold,
-	(const struct nvml_device *device, uint32_t threshold, uint32_t *ret_temperature_c))
+NVML_CALL(nvmlDeviceGetTemperatureThreshold,
+	  (const struct nvml_device *device, uint32_t threshold, uint32_t *ret_temperature_c))
 {
 	struct wire_gpu gpu;
 
@@ -106,8 +105,8 @@ NVML(nvmlDeviceGetTemperatureThreshold,
 	return NVML_SUCCESS;
 }
 
-NVML(nvmlDeviceGetMarginTemperature,
-	(const struct nvml_device *device, struct nvml_margin_temperature *ret_margin))
+NVML_CALL(nvmlDeviceGetMarginTemperature,
+	  (const struct nvml_device *device, struct nvml_margin_temperature *ret_margin))
 {
 	struct wire_gpu gpu;
 
@@ -121,8 +120,8 @@ NVML(nvmlDeviceGetMarginTemperature,
 	return result;
 }
 
-NVML(nvmlDeviceGetThermalSettings, (const struct nvml_device *device, uint32_t sensor,
-				    struct nvml_thermal_settings *ret_settings))
+NVML_CALL(nvmlDeviceGetThermalSettings, (const struct nvml_device *device, uint32_t sensor,
+					 struct nvml_thermal_settings *ret_settings))
 {
 	enum { ONE_SENSOR = 0, ALL_SENSORS = 15, CONTROLLER_INTERNAL = 1, TARGET_GPU = 1 };
 	struct wire_gpu gpu;
@@ -155,7 +154,7 @@ static nvml_return clock_of(const struct nvml_device *device, const char *call, 
 }
 
 #define GET_CLOCK(name, is_max)                                                                    \
-	NVML(name, (const struct nvml_device *device, uint32_t type, uint32_t *ret_mhz))           \
+	NVML_CALL(name, (const struct nvml_device *device, uint32_t type, uint32_t *ret_mhz))      \
 	{                                                                                          \
 		return clock_of(device, #name, type, is_max, ret_mhz);                             \
 	}
@@ -165,8 +164,8 @@ GET_CLOCK(nvmlDeviceGetApplicationsClock, true)
 GET_CLOCK(nvmlDeviceGetDefaultApplicationsClock, true)
 GET_CLOCK(nvmlDeviceGetMaxCustomerBoostClock, true)
 
-NVML(nvmlDeviceGetClock,
-	(const struct nvml_device *device, uint32_t type, uint32_t id, uint32_t *ret_mhz))
+NVML_CALL(nvmlDeviceGetClock,
+	  (const struct nvml_device *device, uint32_t type, uint32_t id, uint32_t *ret_mhz))
 {
 	enum { ID_CURRENT = 0, ID_COUNT = 4 };
 
@@ -175,8 +174,8 @@ NVML(nvmlDeviceGetClock,
 	return clock_of(device, "nvmlDeviceGetClock", type, id != ID_CURRENT, ret_mhz);
 }
 
-NVML(nvmlDeviceGetSupportedMemoryClocks,
-	(const struct nvml_device *device, uint32_t *count, uint32_t *ret_mhz))
+NVML_CALL(nvmlDeviceGetSupportedMemoryClocks,
+	  (const struct nvml_device *device, uint32_t *count, uint32_t *ret_mhz))
 {
 	struct wire_gpu gpu;
 
@@ -193,8 +192,9 @@ NVML(nvmlDeviceGetSupportedMemoryClocks,
 	return NVML_SUCCESS;
 }
 
-NVML(nvmlDeviceGetSupportedGraphicsClocks, (const struct nvml_device *device, uint32_t memory_mhz,
-					    uint32_t *count, uint32_t *ret_mhz))
+NVML_CALL(nvmlDeviceGetSupportedGraphicsClocks,
+	  (const struct nvml_device *device, uint32_t memory_mhz, uint32_t *count,
+	   uint32_t *ret_mhz))
 {
 	struct wire_gpu gpu;
 

@@ -24,17 +24,17 @@ static nvml_return stub_other(const char *call)
 }
 
 #define STUB_GET(name)                                                                             \
-	NVML(name, (const struct nvml_device *device))                                             \
+	NVML_CALL(name, (const struct nvml_device *device))                                        \
 	{                                                                                          \
 		return stub_device(device, #name, NVML_ERROR_NOT_SUPPORTED);                       \
 	}
 #define STUB_SET(name)                                                                             \
-	NVML(name, (const struct nvml_device *device))                                             \
+	NVML_CALL(name, (const struct nvml_device *device))                                        \
 	{                                                                                          \
 		return stub_device(device, #name, NVML_ERROR_NO_PERMISSION);                       \
 	}
 #define STUB_OTHER(name)                                                                           \
-	NVML(name, (void)) { return stub_other(#name); }
+	NVML_CALL(name, (void)) { return stub_other(#name); }
 
 CALLS_STUB_GET(STUB_GET)
 CALLS_STUB_SET(STUB_SET)

@@ -9,16 +9,16 @@
 #include <string.h>
 #include <unistd.h>
 
-NVML(nvmlInit_v2, (void)) { return client_init("nvmlInit_v2"); }
-NVML(nvmlInit, (void)) { return client_init("nvmlInit"); }
+NVML_CALL(nvmlInit_v2, (void)) { return client_init("nvmlInit_v2"); }
+NVML_CALL(nvmlInit, (void)) { return client_init("nvmlInit"); }
 
-NVML(nvmlInitWithFlags, (uint32_t flags))
+NVML_CALL(nvmlInitWithFlags, (uint32_t flags))
 {
 	(void)flags; // "no GPUs" and "no attach" are both fine with us
 	return client_init("nvmlInitWithFlags");
 }
 
-NVML(nvmlShutdown, (void)) { return client_shutdown(); }
+NVML_CALL(nvmlShutdown, (void)) { return client_shutdown(); }
 
 NVML_EXPORT const char *nvmlErrorString(nvml_return result);
 const char *nvmlErrorString(nvml_return result)
@@ -52,7 +52,7 @@ const char *nvmlErrorString(nvml_return result)
 	return "Unknown Error";
 }
 
-NVML(nvmlSystemGetDriverVersion, (char *ret_text, uint32_t size_bytes))
+NVML_CALL(nvmlSystemGetDriverVersion, (char *ret_text, uint32_t size_bytes))
 {
 	struct wire_system system;
 
@@ -62,7 +62,7 @@ NVML(nvmlSystemGetDriverVersion, (char *ret_text, uint32_t size_bytes))
 	return result != NVML_SUCCESS ? result : client_text(system.driver, ret_text, size_bytes);
 }
 
-NVML(nvmlSystemGetNVMLVersion, (char *ret_text, uint32_t size_bytes))
+NVML_CALL(nvmlSystemGetNVMLVersion, (char *ret_text, uint32_t size_bytes))
 {
 	struct wire_system system;
 	char text[WIRE_TEXT_MAX + 12];
@@ -76,7 +76,7 @@ NVML(nvmlSystemGetNVMLVersion, (char *ret_text, uint32_t size_bytes))
 	return client_text(text, ret_text, size_bytes);
 }
 
-NVML(nvmlSystemGetDriverBranch, (struct nvml_driver_branch *ret, uint32_t size_bytes))
+NVML_CALL(nvmlSystemGetDriverBranch, (struct nvml_driver_branch * ret, uint32_t size_bytes))
 {
 	struct wire_system system;
 	char text[32];
@@ -91,7 +91,7 @@ NVML(nvmlSystemGetDriverBranch, (struct nvml_driver_branch *ret, uint32_t size_b
 	return client_text(text, ret->branch, room);
 }
 
-NVML(nvmlSystemGetCudaDriverVersion, (int32_t *ret_version))
+NVML_CALL(nvmlSystemGetCudaDriverVersion, (int32_t * ret_version))
 {
 	struct wire_system system;
 
@@ -102,10 +102,10 @@ NVML(nvmlSystemGetCudaDriverVersion, (int32_t *ret_version))
 		*ret_version = (int32_t)system.cuda_version;
 	return result;
 }
-NVML_ALIAS(nvmlSystemGetCudaDriverVersion_v2, (int32_t *ret_version),
+NVML_ALIAS(nvmlSystemGetCudaDriverVersion_v2, (int32_t * ret_version),
 	   nvmlSystemGetCudaDriverVersion);
 
-NVML(nvmlSystemGetProcessName, (uint32_t pid, char *ret_text, uint32_t size_bytes))
+NVML_CALL(nvmlSystemGetProcessName, (uint32_t pid, char *ret_text, uint32_t size_bytes))
 {
 	struct wire_system system;
 	char path[64], text[256];
@@ -140,14 +140,14 @@ static nvml_return none(const char *call, uint32_t *ret_count)
 	return result;
 }
 
-NVML(nvmlUnitGetCount, (uint32_t *ret_count)) { return none("nvmlUnitGetCount", ret_count); }
+NVML_CALL(nvmlUnitGetCount, (uint32_t * ret_count)) { return none("nvmlUnitGetCount", ret_count); }
 
-NVML(nvmlGetExcludedDeviceCount, (uint32_t *ret_count))
+NVML_CALL(nvmlGetExcludedDeviceCount, (uint32_t * ret_count))
 {
 	return none("nvmlGetExcludedDeviceCount", ret_count);
 }
 
-NVML(nvmlDeviceGetCount_v2, (uint32_t *ret_count))
+NVML_CALL(nvmlDeviceGetCount_v2, (uint32_t * ret_count))
 {
 	struct wire_system system;
 
@@ -158,24 +158,24 @@ NVML(nvmlDeviceGetCount_v2, (uint32_t *ret_count))
 		*ret_count = system.gpu_count;
 	return result;
 }
-NVML_ALIAS(nvmlDeviceGetCount, (uint32_t *ret_count), nvmlDeviceGetCount_v2);
+NVML_ALIAS(nvmlDeviceGetCount, (uint32_t * ret_count), nvmlDeviceGetCount_v2);
 
-NVML(nvmlDeviceGetHandleByIndex_v2, (uint32_t index, struct nvml_device **ret_device))
+NVML_CALL(nvmlDeviceGetHandleByIndex_v2, (uint32_t index, struct nvml_device **ret_device))
 {
-	return client_find(WIRE_FIND_INDEX, index, "", "nvmlDeviceGetHandleByIndex_v2",
-			   ret_device);
+	return client_find(WIRE_FIND_INDEX, index, "", "nvmlDeviceGetHandleByIndex_v2", ret_device);
 }
 NVML_ALIAS(nvmlDeviceGetHandleByIndex, (uint32_t index, struct nvml_device **ret_device),
 	   nvmlDeviceGetHandleByIndex_v2);
 
-NVML(nvmlDeviceGetHandleByUUID, (const char *uuid, struct nvml_device **ret_device))
+NVML_CALL(nvmlDeviceGetHandleByUUID, (const char *uuid, struct nvml_device **ret_device))
 {
 	if (uuid == NULL)
 		return client_bad_argument();
 	return client_find(WIRE_FIND_UUID, 0, uuid, "nvmlDeviceGetHandleByUUID", ret_device);
 }
 
-NVML(nvmlDeviceGetHandleByUUIDV, (const struct nvml_uuid *uuid, struct nvml_device **ret_device))
+NVML_CALL(nvmlDeviceGetHandleByUUIDV,
+	  (const struct nvml_uuid *uuid, struct nvml_device **ret_device))
 {
 	enum { TYPE_TEXT = 1 };
 
@@ -185,19 +185,17 @@ NVML(nvmlDeviceGetHandleByUUIDV, (const struct nvml_uuid *uuid, struct nvml_devi
 		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
 	if (uuid->type != TYPE_TEXT || memchr(uuid->text, 0, sizeof(uuid->text)) == NULL)
 		return client_bad_argument();
-	return client_find(WIRE_FIND_UUID, 0, uuid->text, "nvmlDeviceGetHandleByUUIDV",
-			   ret_device);
+	return client_find(WIRE_FIND_UUID, 0, uuid->text, "nvmlDeviceGetHandleByUUIDV", ret_device);
 }
 
-NVML(nvmlDeviceGetHandleBySerial, (const char *serial, struct nvml_device **ret_device))
+NVML_CALL(nvmlDeviceGetHandleBySerial, (const char *serial, struct nvml_device **ret_device))
 {
 	if (serial == NULL)
 		return client_bad_argument();
-	return client_find(WIRE_FIND_SERIAL, 0, serial, "nvmlDeviceGetHandleBySerial",
-			   ret_device);
+	return client_find(WIRE_FIND_SERIAL, 0, serial, "nvmlDeviceGetHandleBySerial", ret_device);
 }
 
-NVML(nvmlDeviceGetHandleByPciBusId_v2, (const char *bus_id, struct nvml_device **ret_device))
+NVML_CALL(nvmlDeviceGetHandleByPciBusId_v2, (const char *bus_id, struct nvml_device **ret_device))
 {
 	if (bus_id == NULL)
 		return client_bad_argument();

@@ -6,8 +6,14 @@
 #include <string.h>
 
 static const struct board BOARD = {
-	.id = "fuzz", .name = "fuzz", .memory_mib = 1000, .memory_reserved_mib = 10,
-	.power_idle_w = 10, .power_limit_w = 100, .temp_idle_c = 20, .temp_busy_c = 60,
+	.id = "fuzz",
+	.name = "fuzz",
+	.memory_mib = 1000,
+	.memory_reserved_mib = 10,
+	.power_idle_w = 10,
+	.power_limit_w = 100,
+	.temp_idle_c = 20,
+	.temp_busy_c = 60,
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -24,8 +24,8 @@ static void finds(struct check *c)
 	CHECK(c, "hung", faults_find(&faults, "nvmlDeviceGetMemoryInfo_v2", 1).is_hung);
 	CHECK(c, "not this version", !faults_find(&faults, "nvmlDeviceGetMemoryInfo", 1).is_hung);
 	CHECK(c, "not this GPU", !faults_find(&faults, "nvmlDeviceGetMemoryInfo_v2", 0).is_hung);
-	CHECK(c, "no GPU", !faults_find(&faults, "nvmlDeviceGetMemoryInfo_v2",
-					WIRE_NO_SLOT).is_hung);
+	CHECK(c, "no GPU",
+	      !faults_find(&faults, "nvmlDeviceGetMemoryInfo_v2", WIRE_NO_SLOT).is_hung);
 	CHECK(c, "all", apply(&faults, "error all 999") == ERR_OK);
 	CHECK(c, "one", apply(&faults, "error nvmlDeviceGetUUID 15 2") == ERR_OK);
 	CHECK_INT(c, "later wins", faults_find(&faults, "nvmlDeviceGetUUID", 2).error, 15);

@@ -78,8 +78,8 @@ static void makes(struct check *c)
 		CHECK_INT(c, "second socket", machine.gpus[4].numa, 1);
 		for (uint32_t a = 0; a < 8; a++)
 			for (uint32_t b = 0; b < a; b++)
-				CHECK(c, "unique", strcmp(machine.gpus[a].uuid,
-							  machine.gpus[b].uuid) != 0);
+				CHECK(c, "unique",
+				      strcmp(machine.gpus[a].uuid, machine.gpus[b].uuid) != 0);
 		if (i == 0)
 			snprintf(again, sizeof(again), "%s", machine.gpus[7].uuid);
 		CHECK(c, seeds[i], (strcmp(again, machine.gpus[7].uuid) == 0) == (i != 1));
@@ -137,8 +137,11 @@ static void lives(struct check *c)
 	struct err err = { 0 };
 	uint32_t slot = 0;
 
-	CHECK_INT(c, "load", load("{\"gpus\":[{\"board\":\"L40S\"},{\"board\":\"L40S\"},"
-				  "{\"board\":\"A100-SXM4-80GB\"}]}", &err), ERR_OK);
+	CHECK_INT(c, "load",
+		  load("{\"gpus\":[{\"board\":\"L40S\"},{\"board\":\"L40S\"},"
+		       "{\"board\":\"A100-SXM4-80GB\"}]}",
+		       &err),
+		  ERR_OK);
 	CHECK_INT(c, "by index", ask(WIRE_FIND_INDEX, 2, "", S), NVML_SUCCESS);
 	CHECK_STR(c, "by index", str_of(reply.body.gpu.name), "NVIDIA A100-SXM4-80GB");
 	CHECK_INT(c, "by PCI", ask(WIRE_FIND_PCI, 0, "0000:32:00.0", S), NVML_SUCCESS);

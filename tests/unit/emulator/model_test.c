@@ -6,8 +6,14 @@
 #define S UINT64_C(1000000000)
 
 static const struct board BOARD = {
-	.memory_mib = 1000, .memory_reserved_mib = 100, .power_idle_w = 50, .power_limit_w = 350,
-	.temp_idle_c = 30, .temp_busy_c = 80, .nvlink_count = 2, .nvlink_mb_s = 1024,
+	.memory_mib = 1000,
+	.memory_reserved_mib = 100,
+	.power_idle_w = 50,
+	.power_limit_w = 350,
+	.temp_idle_c = 30,
+	.temp_busy_c = 80,
+	.nvlink_count = 2,
+	.nvlink_mb_s = 1024,
 };
 
 // Steps of utilization, each held for a time; the sum is exact however the time is cut.
@@ -60,10 +66,10 @@ static void users(struct check *c)
 
 	model_init(&gpu, &BOARD, 0);
 	CHECK_INT(c, "idle power", model_power_mw(&gpu), 50000);
-	CHECK(c, "a", model_use_set(&gpu, 1, 11, (struct model_use){ 600, 700, 100 }, S) ==
-			      MODEL_OK);
-	CHECK(c, "b", model_use_set(&gpu, 2, 12, (struct model_use){ 301, 700, 0 }, S) ==
-			      MODEL_NO_MEMORY);
+	CHECK(c, "a",
+	      model_use_set(&gpu, 1, 11, (struct model_use){ 600, 700, 100 }, S) == MODEL_OK);
+	CHECK(c, "b",
+	      model_use_set(&gpu, 2, 12, (struct model_use){ 301, 700, 0 }, S) == MODEL_NO_MEMORY);
 	CHECK_INT(c, "refused changes nothing", model_util_milli(&gpu), 700);
 	CHECK(c, "b", model_use_set(&gpu, 2, 12, (struct model_use){ 300, 700, 0 }, S) == MODEL_OK);
 	CHECK_INT(c, "capped", model_util_milli(&gpu), 1000);
@@ -90,10 +96,10 @@ static void users(struct check *c)
 	model_reset_energy(&gpu, 12 * S);
 	CHECK_INT(c, "new driver", gpu.energy_mj.whole, 0);
 	for (uint64_t owner = 1; owner <= MODEL_USER_MAX; owner++)
-		CHECK(c, "room", model_use_set(&gpu, owner, 1, (struct model_use){ 0 }, 12 * S) ==
-					 MODEL_OK);
-	CHECK(c, "no room", model_use_set(&gpu, 99, 1, (struct model_use){ 0 }, 12 * S) ==
-				    MODEL_FULL);
+		CHECK(c, "room",
+		      model_use_set(&gpu, owner, 1, (struct model_use){ 0 }, 12 * S) == MODEL_OK);
+	CHECK(c, "no room",
+	      model_use_set(&gpu, 99, 1, (struct model_use){ 0 }, 12 * S) == MODEL_FULL);
 }
 
 static void warmth(struct check *c)
@@ -102,8 +108,8 @@ static void warmth(struct check *c)
 
 	model_init(&gpu, &BOARD, 0);
 	CHECK_INT(c, "starts cool", model_temp_c(&gpu), 30);
-	CHECK(c, "busy", model_use_set(&gpu, 1, 1, (struct model_use){ 0, 1000, 0 }, 0) ==
-				 MODEL_OK);
+	CHECK(c, "busy",
+	      model_use_set(&gpu, 1, 1, (struct model_use){ 0, 1000, 0 }, 0) == MODEL_OK);
 	model_advance(&gpu, 15 * S);
 	// After one time constant, 63 % of the way.
 	CHECK(c, "lags", model_temp_c(&gpu) >= 60 && model_temp_c(&gpu) <= 63);
@@ -123,8 +129,8 @@ static void links(struct check *c)
 	model_init(&gpu, &BOARD, 0);
 	model_advance(&gpu, 10 * S);
 	CHECK_INT(c, "idle links", gpu.nvlink_kib.whole, 0);
-	CHECK(c, "busy", model_use_set(&gpu, 1, 1, (struct model_use){ 0, 500, 0 }, 10 * S) ==
-				 MODEL_OK);
+	CHECK(c, "busy",
+	      model_use_set(&gpu, 1, 1, (struct model_use){ 0, 500, 0 }, 10 * S) == MODEL_OK);
 	model_advance(&gpu, 12 * S);
 	CHECK_INT(c, "a tenth of two links, half busy, 2 s", gpu.nvlink_kib.whole, 200000);
 }

@@ -65,8 +65,11 @@ static const struct {
 static void replies(struct check *c)
 {
 	for (size_t i = 0; i < ARRAY_COUNT(REPLIES); i++) {
-		struct wire_reply reply = { REPLIES[i].magic, REPLIES[i].status, REPLIES[i].count,
-					    REPLIES[i].body_bytes, { .event = { 0 } } };
+		struct wire_reply reply = { REPLIES[i].magic,
+					    REPLIES[i].status,
+					    REPLIES[i].count,
+					    REPLIES[i].body_bytes,
+					    { .event = { 0 } } };
 		CHECK(c, REPLIES[i].name,
 		      wire_check_reply(&reply, REPLIES[i].size_bytes, REPLIES[i].want) ==
 			      REPLIES[i].ok);

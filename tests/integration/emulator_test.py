@@ -1,0 +1,567 @@
+"""nvidia-ml-py, unchanged, against the emulated NVML library, daemon and workload."""
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("GPUAAS_BUILD", ROOT / "build" / "gcc")) / "emulator"
+BOARDS = ROOT / "emulator" / "boards"
+MIB = 1 << 20
+
+# Runs in a child with LD_LIBRARY_PATH, as any user of NVML would; prints what `answer` became.
+PRELUDE = """
+import ctypes, json, os, threading, time
+import pynvml as n
+def code_of(call, *arguments):
+    try:
+        call(*arguments)
+        return 0
+    except n.NVMLError as error:
+        return error.value
+if __name__ == "__main__" and INIT:
+    n.nvmlInit()
+    gpu = [n.nvmlDeviceGetHandleByIndex(i) for i in range(n.nvmlDeviceGetCount())] if HANDLES else []
+"""
+
+
+class Emulator:
+    def __init__(self, directory, board="A100-SXM4-80GB", count=2, seed="node1"):
+        self.directory = directory
+        self.children = []
+        made = subprocess.run([BUILD / "gpuaas-emud", "--make", BOARDS / f"{board}.json", "--count",
+                               str(count), "--seed", seed], check=True, capture_output=True)
+        (directory / "boards.json").write_bytes(made.stdout)
+        self.uuids = [gpu["uuid"] for gpu in json.loads(made.stdout)["gpus"]]
+        self.start()
+
+    def start(self):
+        self.log = open(self.directory / "emud.log", "ab")
+        self.daemon = subprocess.Popen([BUILD / "gpuaas-emud", "--dir", self.directory, "--boards", BOARDS],
+                                       stderr=self.log)
+        wait_until(lambda: (self.directory / "emu.sock").exists(), "the daemon is ready")
+
+    def stop(self, how=signal.SIGTERM):
+        self.daemon.send_signal(how)
+        code = self.daemon.wait(timeout=5)
+        self.log.close()
+        return code
+
+    def close(self):
+        for child in self.children:
+            child.kill()
+            child.wait()
+            child.stdout.close()
+        self.stop()
+
+    def control(self, *lines):
+        with open(self.directory / "control", "a", encoding="ascii") as control:
+            control.write("".join(f"{line}\n" for line in lines))
+
+    def errors(self):
+        path = self.directory / "control.errors"
+        return path.read_text() if path.exists() else ""
+
+    def child(self, code, init=True, handles=True, **environment):
+        text = f"INIT = {init}\nHANDLES = {handles}\n{PRELUDE}\n{code}\n"
+        text += "print(json.dumps(answer))\n" if "answer" in code else ""
+        child = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True,
+                                 env=dict(os.environ, GPUAAS_EMU=str(self.directory),
+                                          LD_LIBRARY_PATH=str(BUILD), **environment))
+        self.children.append(child)
+        return child
+
+    def ask(self, code, **options):
+        child = self.child(code, **options)
+        output, _ = child.communicate(timeout=30)
+        assert child.returncode == 0, f"the Python process ended with {child.returncode}"
+        return json.loads(output.splitlines()[-1])
+
+    def workload(self, *arguments, directory=None):
+        child = subprocess.Popen([BUILD / "gpuaas-workload", "--dir", directory or self.directory,
+                                  *map(str, arguments)], stdout=subprocess.PIPE, text=True)
+        self.children.append(child)
+        return child
+
+
+def wait_until(true, what, seconds=5):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, f"not in {seconds} s: {what}"
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def emulator(tmp_path):
+    made = Emulator(tmp_path)
+    yield made
+    made.close()
+
+
+def started(child):
+    """The workload's line, which it prints when it has what it asked for."""
+    line = child.stdout.readline()
+    assert line.startswith("using:"), line
+    return line
+
+
+def test_identity(emulator):
+    got = emulator.ask("""
+answer = [n.nvmlSystemGetDriverVersion(), n.nvmlSystemGetNVMLVersion(), n.nvmlSystemGetCudaDriverVersion_v2(),
+          n.nvmlDeviceGetCount()]
+for g in gpu:
+    answer += [[n.nvmlDeviceGetName(g), n.nvmlDeviceGetUUID(g), n.nvmlDeviceGetMinorNumber(g),
+                n.nvmlDeviceGetCudaComputeCapability(g), n.nvmlDeviceGetArchitecture(g),
+                n.nvmlDeviceGetPciInfo(g).busId, n.nvmlDeviceGetMigMode(g),
+                [n.nvmlDeviceGetIndex(n.nvmlDeviceGetHandleByUUID(n.nvmlDeviceGetUUID(g))),
+                 n.nvmlDeviceGetIndex(n.nvmlDeviceGetHandleBySerial(n.nvmlDeviceGetSerial(g))),
+                 n.nvmlDeviceGetIndex(n.nvmlDeviceGetHandleByPciBusId(n.nvmlDeviceGetPciInfo(g).busId))]]]
+""")
+    assert got[:4] == ["570.86.15", "12.570.86.15", 12080, 2]
+    for index, row in enumerate(got[4:]):
+        assert row[:5] == ["NVIDIA A100-SXM4-80GB", emulator.uuids[index], index, [8, 0], 7]
+        assert row[5] == f"00000000:{0x1a + 0x18 * index:02X}:00.0"
+        assert row[6] == [0, 0] and row[7] == [index] * 3
+
+
+@pytest.mark.parametrize("board,name,memory,limit,links,mig", [
+    ("A100-SXM4-80GB", "NVIDIA A100-SXM4-80GB", 81920, 400, 12, True),
+    ("H100-SXM5-80GB", "NVIDIA H100 80GB HBM3", 81559, 700, 18, True),
+    ("L40S", "NVIDIA L40S", 46068, 350, 0, False)])
+def test_boards(tmp_path, board, name, memory, limit, links, mig):
+    emulator = Emulator(tmp_path, board, 8, "x")
+    got = emulator.ask("""
+def working(link):
+    return code_of(n.nvmlDeviceGetNvLinkState, gpu[0], link) == 0
+answer = [n.nvmlDeviceGetName(gpu[0]), n.nvmlDeviceGetMemoryInfo(gpu[0]).total,
+          n.nvmlDeviceGetPowerManagementLimit(gpu[0]), sum(working(i) for i in range(18)),
+          code_of(n.nvmlDeviceGetMigMode, gpu[0]) == 0, n.nvmlDeviceGetMaxMigDeviceCount(gpu[0]),
+          n.nvmlDeviceGetTopologyCommonAncestor(gpu[0], gpu[7]), n.nvmlDeviceGetP2PStatus(gpu[0], gpu[7], 2)]
+""")
+    emulator.close()
+    assert got == [name, memory * MIB, limit * 1000, links, mig, 7 if mig else 0, 50, 0 if links else 5]
+
+
+def test_use_is_what_nvml_shows(emulator):
+    (emulator.directory / "pod").mkdir()
+    os.link(emulator.directory / "gpu-1.sock", emulator.directory / "pod" / "gpu-1.sock")
+    child = emulator.workload("--seconds", 30, "--memory-mib", 4096, "--util-milli", 750,
+                              directory=emulator.directory / "pod")
+    assert emulator.uuids[1] in started(child)
+    code = """
+answer = []
+for g in gpu:
+    memory, second = n.nvmlDeviceGetMemoryInfo(g), n.nvmlDeviceGetMemoryInfo(g, n.nvmlMemory_v2)
+    rates = n.nvmlDeviceGetUtilizationRates(g)
+    samples = n.nvmlDeviceGetProcessUtilization(g, 0) if code_of(n.nvmlDeviceGetProcessUtilization, g, 0) == 0 else []
+    answer.append([second.used, memory.used - second.reserved, memory.free + memory.used == memory.total,
+                   rates.gpu, rates.memory, n.nvmlDeviceGetPowerUsage(g),
+                   [[p.pid, p.usedGpuMemory] for p in n.nvmlDeviceGetComputeRunningProcesses(g)],
+                   [[s.pid, s.smUtil] for s in samples]])
+"""
+    used = [4096 * MIB, 4096 * MIB, True, 75, 38, 60000 + 340 * 750, [[child.pid, 4096 * MIB]], [[child.pid, 75]]]
+    unused = [0, 0, True, 0, 0, 60000, [], []]
+    assert emulator.ask(code) == [unused, used]
+    child.kill()
+    child.wait()
+    wait_until(lambda: emulator.ask(code) == [unused, unused], "a killed workload releases its GPU")
+
+
+def test_terminated_workload_releases_at_once(emulator):
+    child = emulator.workload("--seconds", 30, "--gpus", 2)
+    started(child)
+    begin = time.monotonic()
+    child.send_signal(signal.SIGTERM)
+    assert child.wait(timeout=5) == 143
+    assert time.monotonic() - begin < 0.1
+    assert emulator.ask("answer = [n.nvmlDeviceGetUtilizationRates(g).gpu for g in gpu]") == [0, 0]
+    assert emulator.workload("--seconds", "0.05").wait(timeout=5) == 0
+
+
+def test_workload_is_refused(emulator, capfd):
+    assert emulator.workload("--gpus", 3).wait(timeout=5) == 1
+    assert emulator.workload("--memory-mib", 81920).wait(timeout=5) == 1
+    assert emulator.workload("--util-milli", 1001).wait(timeout=5) == 2
+    assert emulator.workload("--gpus", 1, directory="/").wait(timeout=5) == 1
+    said = capfd.readouterr().err
+    assert "found 2 GPUs" in said and "out of memory, 81320 MiB are free" in said
+
+
+def test_energy_is_the_integral_of_power(emulator):
+    read = "answer = []\nfor g in gpu:\n    answer += [time.monotonic(), n.nvmlDeviceGetTotalEnergyConsumption(g)]"
+    child = emulator.workload("--seconds", 30, "--util-milli", 500)
+    started(child)
+    begin = emulator.ask(read)
+    time.sleep(1.5)
+    end = emulator.ask(read)
+    for i in (0, 2):
+        seconds, millijoules = end[i] - begin[i], end[i + 1] - begin[i + 1]
+        # 60 W + half of 340 W; the clock is read a little before the counter.
+        assert millijoules == pytest.approx(230000 * seconds, rel=0.01)
+
+
+def test_energy_does_not_depend_on_being_asked(emulator):
+    got = emulator.ask("""
+def field():
+    value = n.nvmlDeviceGetFieldValues(gpu[0], [n.NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION])[0]
+    return value.value.ullVal
+times = []
+begin = [n.nvmlDeviceGetTotalEnergyConsumption(g) for g in gpu]
+end_at = time.monotonic() + 0.5
+while time.monotonic() < end_at:
+    times.append(field())
+answer = [sorted(times) == times, [n.nvmlDeviceGetTotalEnergyConsumption(g) - b for g, b in zip(gpu, begin)]]
+""")
+    assert got[0]
+    assert got[1][0] == pytest.approx(got[1][1], abs=60 * 20)
+
+
+def test_driver_change_starts_a_new_count(emulator):
+    time.sleep(0.5)
+    before = emulator.ask("answer = n.nvmlDeviceGetTotalEnergyConsumption(gpu[0])")
+    emulator.control("driver 575.51.03")
+    wait_until(lambda: emulator.ask("answer = n.nvmlSystemGetDriverVersion()") == "575.51.03", "the new driver")
+    after = emulator.ask("answer = n.nvmlDeviceGetTotalEnergyConsumption(gpu[0])")
+    assert before >= 30000 and after < before + 30000
+
+
+WAITER = """
+events = n.nvmlEventSetCreate()
+for g in gpu:
+    n.nvmlDeviceRegisterEvents(g, n.nvmlEventTypeXidCriticalError, events)
+print("registered", flush=True)
+answer = []
+for i in range({count}):
+    data = n.nvmlEventSetWait_v2(events, {timeout})
+    answer.append([n.nvmlDeviceGetUUID(data.device), data.eventType, data.eventData, data.gpuInstanceId,
+                   data.computeInstanceId])
+"""
+
+
+def test_xids_reach_every_set(emulator):
+    waiters = [emulator.child(WAITER.format(count=3, timeout=5000)) for _ in range(2)]
+    for waiter in waiters:
+        assert waiter.stdout.readline() == "registered\n"
+    emulator.control("xid 1 79", "xid 0 94 3 0", "xid 0 13")
+    whole = 0xffffffff
+    for waiter in waiters:
+        assert json.loads(waiter.communicate(timeout=10)[0]) == [
+            [emulator.uuids[1], 8, 79, whole, whole], [emulator.uuids[0], 8, 94, 3, 0],
+            [emulator.uuids[0], 8, 13, whole, whole]]
+
+
+def test_waiting_times_out_and_fails_when_told(emulator):
+    got = emulator.ask("""
+events = n.nvmlEventSetCreate()
+begin = time.monotonic()
+codes = [code_of(n.nvmlEventSetWait_v2, events, 200)]
+answer = [codes, time.monotonic() - begin]
+""")
+    assert got[0] == [10] and 0.2 <= got[1] < 0.5
+    waiter = emulator.child(WAITER.format(count=0, timeout=0) + "answer = code_of(n.nvmlEventSetWait_v2, events, 60000)")
+    assert waiter.stdout.readline() == "registered\n"
+    emulator.control("wait-error on")
+    assert json.loads(waiter.communicate(timeout=10)[0]) == 999
+
+
+def test_lost_gpu(emulator):
+    child = emulator.workload("--seconds", 30, "--gpus", 2)
+    started(child)
+    code = """
+try:
+    second = n.nvmlDeviceGetPowerUsage(n.nvmlDeviceGetHandleByIndex(1))
+except n.NVMLError as error:
+    second = -error.value
+answer = [n.nvmlDeviceGetCount(), n.nvmlDeviceGetUtilizationRates(n.nvmlDeviceGetHandleByIndex(0)).gpu, second]
+"""
+    assert emulator.ask(code, handles=False) == [2, 50, 230000]
+    emulator.control("lost 1")
+    assert child.wait(timeout=5) == 1
+    assert emulator.ask(code, handles=False) == [2, 0, -15]
+    assert emulator.workload("--seconds", 0).wait(timeout=5) == 1
+    emulator.control("restore 1")
+    wait_until(lambda: emulator.ask(code, handles=False) == [2, 0, 60000], "the GPU is back")
+
+
+def test_held_handle_of_a_lost_gpu(emulator):
+    got = emulator.ask("""
+before = n.nvmlDeviceGetUUID(gpu[1])
+with open(os.environ["GPUAAS_EMU"] + "/control", "a") as control:
+    control.write("lost 1\\n")
+time.sleep(0.3)
+answer = [code_of(f, gpu[1]) for f in (n.nvmlDeviceGetUUID, n.nvmlDeviceGetPowerUsage, n.nvmlDeviceGetFanSpeed,
+                                       n.nvmlDeviceGetComputeRunningProcesses)]
+answer += [code_of(n.nvmlDeviceGetUUID, gpu[0])]
+""")
+    assert got == [15, 15, 15, 15, 0]
+
+
+def test_add_and_remove(emulator):
+    code = "answer = [[n.nvmlDeviceGetName(g), n.nvmlDeviceGetMinorNumber(g)] for g in gpu]"
+    emulator.control("add L40S", "remove 0")
+    want = [["NVIDIA A100-SXM4-80GB", 1], ["NVIDIA L40S", 2]]
+    wait_until(lambda: emulator.ask(code) == want, "one GPU left, one came")
+    names = {path.name for path in emulator.directory.glob("gpu-*.sock")}
+    assert names == {"gpu-1.sock", "gpu-2.sock"}
+    emulator.control("restore 0")
+    wait_until(lambda: len(emulator.ask(code)) == 3, "it is back")
+
+
+def test_faults_of_single_calls(emulator):
+    emulator.control("slow nvmlDeviceGetTemperature 200000", "error nvmlDeviceGetPowerUsage 999 1",
+                     "error nvmlDeviceGetMemoryInfo 20", "hang nvmlDeviceGetUUID 1", "recovery 1 2")
+    time.sleep(0.3)
+    child = emulator.child("""
+begin = time.monotonic()
+n.nvmlDeviceGetTemperature(gpu[0], 0)
+slow = time.monotonic() - begin
+answer = [slow >= 0.2, [code_of(n.nvmlDeviceGetPowerUsage, g) for g in gpu],
+          [code_of(n.nvmlDeviceGetMemoryInfo, gpu[0]), code_of(n.nvmlDeviceGetMemoryInfo, gpu[0], n.nvmlMemory_v2)],
+          n.nvmlDeviceGetFieldValues(gpu[1], [230])[0].value.uiVal]
+hung = threading.Thread(target=lambda: answer.append(n.nvmlDeviceGetUUID(gpu[1])), daemon=True)
+hung.start()
+hung.join(0.3)
+answer += [hung.is_alive(), n.nvmlDeviceGetUUID(gpu[0])]
+print("hanging", flush=True)
+hung.join(10)
+""")
+    assert child.stdout.readline() == "hanging\n"
+    emulator.control("restore 1")
+    got = json.loads(child.communicate(timeout=10)[0])
+    assert got == [True, [0, 999], [20, 20], 2, True, emulator.uuids[0], emulator.uuids[1]]
+
+
+def test_init_fails_when_told_and_without_daemon(emulator):
+    emulator.control("initfail on")
+    code = "answer = code_of(n.nvmlInit)"
+    wait_until(lambda: emulator.ask(code, init=False) == 9, "nvmlInit fails")
+    emulator.control("initfail off")
+    wait_until(lambda: emulator.ask(code, init=False) == 0, "nvmlInit works again")
+    assert emulator.ask("answer = code_of(n.nvmlDeviceGetCount)", init=False) == 1
+    assert emulator.stop() == 0
+    assert emulator.ask(code, init=False) == 9
+    emulator.start()
+
+
+def test_process_of_nobody(emulator):
+    emulator.control(f"process 0 {os.getpid()} 700")
+    code = "answer = [[p.pid, p.usedGpuMemory] for p in n.nvmlDeviceGetComputeRunningProcesses(gpu[0])]"
+    wait_until(lambda: emulator.ask(code) == [[os.getpid(), 700 * MIB]], "the process is there")
+    emulator.control(f"process 0 {os.getpid()} 0")
+    wait_until(lambda: emulator.ask(code) == [], "the process is gone")
+
+
+def test_wrong_lines_are_reported_and_harmless(emulator):
+    with open(emulator.directory / "control", "ab") as control:
+        control.write(b"explode\nlost 77\nlost 9\n\xff\x00\n" + b"x" * 5000 + b"\nprocess 0 5 999999\nlost 1\n")
+    code = "answer = code_of(n.nvmlDeviceGetHandleByIndex, 1)"
+    wait_until(lambda: emulator.ask(code, handles=False) == 15, "the line after the wrong ones counts")
+    lines = emulator.errors().splitlines()
+    assert [re.match(r"line (\d+):", line).group(1) for line in lines] == ["1", "2", "3", "4", "5", "6"]
+    assert "unknown command" in lines[0] and "no GPU 9" in lines[2] and "MiB free" in lines[5]
+
+
+def test_control_file_truncated_and_replaced(emulator):
+    code = "answer = [code_of(n.nvmlDeviceGetHandleByIndex, i) for i in range(2)]"
+    emulator.control("# a comment so long that the file is longer than what comes after it", "lost 0")
+    wait_until(lambda: emulator.ask(code, handles=False) == [15, 0], "appended")
+    (emulator.directory / "control").write_text("restore 0\n")
+    wait_until(lambda: emulator.ask(code, handles=False) == [0, 0], "truncated")
+    (emulator.directory / "control.next").write_text("lost 1\nlost 0\n")
+    (emulator.directory / "control.next").rename(emulator.directory / "control")
+    wait_until(lambda: emulator.ask(code, handles=False) == [15, 15], "replaced")
+    (emulator.directory / "control").unlink()
+    emulator.control("restore 0")
+    wait_until(lambda: emulator.ask(code, handles=False) == [0, 15], "removed and made again")
+
+
+def test_restart_is_a_power_cycle(emulator):
+    child = emulator.workload("--seconds", 30)
+    started(child)
+    time.sleep(0.5)
+    got = emulator.child("""
+answer = [n.nvmlDeviceGetTotalEnergyConsumption(gpu[0])]
+print("waiting", flush=True)
+while code_of(n.nvmlDeviceGetUUID, gpu[0]) == 0:
+    time.sleep(0.01)
+answer.append(code_of(n.nvmlDeviceGetUUID, gpu[0]))
+end_at = time.monotonic() + 10
+while code_of(n.nvmlDeviceGetUUID, gpu[0]) != 0 and time.monotonic() < end_at:
+    time.sleep(0.01)
+answer.append(n.nvmlDeviceGetTotalEnergyConsumption(gpu[0]))
+""")
+    assert got.stdout.readline() == "waiting\n"
+    emulator.stop(signal.SIGKILL)
+    assert child.wait(timeout=5) == 1
+    (emulator.directory / "emu.sock").unlink()
+    time.sleep(0.2)
+    emulator.start()
+    before, code, after = json.loads(got.communicate(timeout=15)[0])
+    assert code == 999 and before > 50000 and after < before
+
+
+def test_second_daemon_is_refused(emulator):
+    second = subprocess.run([BUILD / "gpuaas-emud", "--dir", emulator.directory], check=False,
+                            capture_output=True, text=True)
+    assert second.returncode == 5 and "another gpuaas-emud" in second.stderr
+    assert emulator.ask("answer = n.nvmlDeviceGetCount()") == 2
+
+
+def test_foreign_bytes_on_the_sockets(emulator):
+    hello = struct.pack("<IIIIQ64s96s", 0x474d5531, 1, 0, 0, 0, b"nvmlInit", b"")
+    for name in ("emu.sock", "gpu-0.sock"):
+        for message in (b"x", b"\0" * 16, b"\xff" * 184, b"y" * 60000, hello[:-1], hello + b"z"):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as sock:
+                sock.settimeout(5)
+                sock.connect(str(emulator.directory / name))
+                sock.send(message)
+                assert sock.recv(4096) == b"", "a malformed message closes the connection"
+    idle = []
+    for _ in range(50):
+        idle.append(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+        idle[-1].connect(str(emulator.directory / "emu.sock"))
+    assert emulator.ask("answer = n.nvmlDeviceGetCount()") == 2
+    for sock in idle:
+        sock.close()
+
+
+SWEEP = """
+import inspect
+tried, answer = [], {}
+names = [name for name in dir(n) if name.startswith("nvml") and callable(getattr(n, name))
+         and inspect.isfunction(getattr(n, name)) and name not in
+         ("nvmlInit", "nvmlInitWithFlags", "nvmlShutdown", "nvmlEventSetFree", "nvmlEventSetWait", "nvmlEventSetWait_v2")]
+if not BROAD:
+    names = [name for name in names if name.startswith("nvmlDeviceGet")]
+for name in names:
+    for arguments in ([], [0], [0, 0], [0, 0, 0], [1 << 31]):
+        try:
+            getattr(n, name)(gpu[0], *arguments)
+            answer[name] = 0
+            break
+        except n.NVMLError as error:
+            answer[name] = error.value
+            break
+        except (TypeError, ValueError, ctypes.ArgumentError, AttributeError, OverflowError):
+            continue
+"""
+
+
+def test_sweep_of_getters_never_crashes(emulator):
+    got = emulator.ask(f"BROAD = False\n{SWEEP}")
+    succeeded = [name for name, code in got.items() if code == 0]
+    assert len(got) > 200 and len(succeeded) > 90, (len(got), len(succeeded))
+    assert set(got.values()) <= {0, 2, 3, 6, 13, 25}, {k: v for k, v in got.items() if v not in (0, 2, 3, 6, 13, 25)}
+
+
+def test_sweep_of_everything_never_crashes(emulator):
+    got = emulator.ask(f"BROAD = True\n{SWEEP}")
+    assert len(got) > 250
+
+
+def test_foreign_handles_are_refused(emulator):
+    got = emulator.ask("""
+wrong = [ctypes.cast(ctypes.c_void_p(address), n.c_nvmlDevice_t) for address in (0, 1, 4096, 1 << 47, (1 << 64) - 1)]
+sets = [ctypes.cast(ctypes.c_void_p(address), n.c_nvmlEventSet_t) for address in (0, 1, 4096, 1 << 47)]
+answer = sorted({code_of(n.nvmlDeviceGetUUID, w) for w in wrong} | {code_of(n.nvmlDeviceGetFanSpeed, w) for w in wrong}
+                | {code_of(n.nvmlEventSetWait_v2, s, 0) for s in sets} | {code_of(n.nvmlEventSetFree, s) for s in sets})
+events = n.nvmlEventSetCreate()
+n.nvmlEventSetFree(events)
+answer.append(code_of(n.nvmlEventSetFree, events))
+""")
+    assert got == [2, 2]
+
+
+def test_threads_and_fork(emulator):
+    got = emulator.ask("""
+events = n.nvmlEventSetCreate()
+bad = []
+def read():
+    for i in range(200):
+        for index, g in enumerate(gpu):
+            if n.nvmlDeviceGetIndex(g) != index:
+                bad.append(index)
+threads = [threading.Thread(target=read) for _ in range(4)]
+for thread in threads:
+    thread.start()
+codes = []
+for _ in range(5):
+    child = os.fork()
+    if child == 0:
+        good = n.nvmlDeviceGetIndex(gpu[1]) == 1 and code_of(n.nvmlEventSetWait_v2, events, 0) == 2
+        os._exit(0 if good else 1)
+    codes.append(os.waitpid(child, 0)[1])
+for thread in threads:
+    thread.join()
+descriptors = len(os.listdir("/proc/self/fd"))
+n.nvmlEventSetFree(events)
+answer = [bad, codes, descriptors - len(os.listdir("/proc/self/fd"))]
+""")
+    assert got == [[], [0] * 5, 1]
+
+
+def test_seeds_make_different_machines():
+    made = [subprocess.run([BUILD / "gpuaas-emud", "--make", BOARDS / "L40S.json", "--count", "32", "--seed", seed],
+                           check=True, capture_output=True).stdout for seed in ("node1", "node2", "node1")]
+    machines = [{gpu["uuid"] for gpu in json.loads(text)["gpus"]} for text in made]
+    assert made[0] == made[2] and not machines[0] & machines[1] and len(machines[0]) == 32
+
+
+@pytest.mark.parametrize("arguments,code", [
+    ([], 2), (["--dir"], 2), (["--make", "x", "--count", "0", "--seed", "s"], 2), (["--wrong"], 2),
+    (["--dir", "/nowhere"], 1), (["--make", "/nowhere", "--count", "1", "--seed", "s"], 1), (["--help"], 0)])
+def test_usage(arguments, code):
+    done = subprocess.run([BUILD / "gpuaas-emud", *arguments], check=False, capture_output=True, text=True)
+    assert done.returncode == code
+    assert (done.stdout if code == 0 else done.stderr) != ""
+
+
+def test_library_exports_only_nvml():
+    library = BUILD / "libnvidia-ml.so.1"
+    names = subprocess.run(["nm", "-D", "--defined-only", library], check=True, capture_output=True, text=True)
+    exported = {line.split()[-1] for line in names.stdout.splitlines()}
+    listed = set(re.findall(r"X\((nvml\w+)\)", (ROOT / "emulator" / "calls.h").read_text()))
+    assert exported == listed
+    assert library.stat().st_size < 1 << 20
+    needed = subprocess.run(["objdump", "-p", library], check=True, capture_output=True, text=True).stdout
+    assert re.findall(r"NEEDED\s+(\S+)", needed) == ["libc.so.6"]
+    assert re.findall(r"SONAME\s+(\S+)", needed) == ["libnvidia-ml.so.1"]
+
+
+LAYOUTS = {
+    "nvml_memory": "c_nvmlMemory_t", "nvml_memory_v2": "c_nvmlMemory_v2_t", "nvml_utilization": "c_nvmlUtilization_t",
+    "nvml_pci_info": "nvmlPciInfo_t", "nvml_process_info": "c_nvmlProcessInfo_v2_t",
+    "nvml_process_sample": "c_nvmlProcessUtilizationSample_t", "nvml_event_data": "c_nvmlEventData_t",
+    "nvml_field_value": "c_nvmlFieldValue_t", "nvml_bar1_memory": "c_nvmlBAR1Memory_t",
+    "nvml_gpm_support": "c_nvmlGpmSupport_t", "nvml_temperature_v1": "c_nvmlTemperature_v1_t",
+    "nvml_pci_info_v2": "nvmlPciInfo_v2_t", "nvml_pci_info_ext": "nvmlPciInfoExt_v1_t", "nvml_uuid": "c_nvmlUUID_t",
+    "nvml_driver_branch": "c_nvmlSystemDriverBranchInfo_v1_t", "nvml_ecc_counts": "c_nvmlEccErrorCounts_t",
+    "nvml_row_remapper_histogram": "c_nvmlRowRemapperHistogramValues",
+    "nvml_violation_time": "c_nvmlViolationTime_t", "nvml_fbc_stats": "c_nvmlFBCStats_t",
+    "nvml_margin_temperature": "c_nvmlMarginTemperature_v1_t", "nvml_thermal_settings": "c_nvmlGpuThermalSettings_t",
+    "nvml_fabric_info_v2": "c_nvmlGpuFabricInfo_v2_t",
+    "nvml_fabric_info_v3": "c_nvmlGpuFabricInfo_v3_t",
+}
+
+
+def test_layouts_are_those_of_the_bindings():
+    import ctypes
+    import pynvml
+    printed = subprocess.run([BUILD / "nvml-layout"], check=True, capture_output=True, text=True).stdout
+    compared = 0
+    for line in printed.splitlines():
+        name, size, *offsets = line.split()
+        binding = getattr(pynvml, LAYOUTS[name])
+        assert int(size) == ctypes.sizeof(binding), name
+        if offsets:
+            assert [int(o) for o in offsets] == [getattr(binding, f[0]).offset for f in binding._fields_], name
+        compared += 1
+    assert compared == len(LAYOUTS)

@@ -104,7 +104,7 @@ def differences(mine, theirs):
 
 def observe(admin, kubectl, start, end, bill):
     """Returns (list of what is wrong, GPU-seconds of pods inside the period)."""
-    lines = admin.call("GET", "/v1/events", accept="application/x-ndjson").splitlines()
+    lines = admin.call("GET", "/v1/events", accept="application/jsonl").splitlines()
     events = [json.loads(line) for line in lines]
     pods = pods_of(kubectl)
     wrong = compare_times(pods, events)

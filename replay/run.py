@@ -80,7 +80,7 @@ def drained(admin, rows, start, patience_s=60):
     ran = {r["id"] for r in rows.values() if r.get("scheduled")}
     while True:
         released = set()
-        for line in admin.call("GET", f"/v1/events?from={text_of(start)}", accept="application/x-ndjson").splitlines():
+        for line in admin.call("GET", f"/v1/events?from={text_of(start)}", accept="application/jsonl").splitlines():
             event = json.loads(line)
             if event["type"] == "released":
                 released.add(event.get("request"))

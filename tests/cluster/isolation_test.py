@@ -65,7 +65,7 @@ def test_journal_shows_who_held_what(cluster):
     uid = cluster.json("-n", NAMESPACE, "get", "pod", "three")["metadata"]["uid"]
 
     def rows():
-        lines = admin.call("GET", "/v1/events", accept="application/x-ndjson").splitlines()
+        lines = admin.call("GET", "/v1/events", accept="application/jsonl").splitlines()
         events = [json.loads(line) for line in lines]
         return [e for e in events if e.get("pod_uid") == uid and e["type"] in ("bound", "released")]
 

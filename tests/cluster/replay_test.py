@@ -71,7 +71,7 @@ def test_every_task_ends_once_and_the_bill_agrees(cluster):
 def test_no_gpu_was_held_by_two_at_once(cluster):
     """Over the whole ledger, from the events alone."""
     import json
-    lines = cluster.admin().call("GET", "/v1/events", accept="application/x-ndjson").splitlines()
+    lines = cluster.admin().call("GET", "/v1/events", accept="application/jsonl").splitlines()
     by_gpu = {}
     for event in map(json.loads, lines):
         if event["type"] in ("bound", "released"):

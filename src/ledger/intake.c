@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ledger/ledger_priv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { ARENA_BYTES = 64 * 1024 * 1024 };
+
+err_status ledger_open(struct sql *sql, struct ledger **ret_ledger, struct err *err)
+{
+	ASSERT(sql != NULL);
+	err_status status =
+		sql_migrate(sql, "ledger", ledger_migrations, ledger_migration_count, err);
+	if (status != ERR_OK)
+		return status;
+	struct ledger *ledger = calloc(1, sizeof *ledger);
+	if (ledger == NULL)
+		return err_set(err, ERR_LIMIT, "no memory for the ledger");
+	ledger->sql = sql;
+	*ret_ledger = ledger;
+	return ERR_OK;
+}
+
+void ledger_free(struct ledger *ledger) { free(ledger); }
+
+struct ledger_counts ledger_counts_get(const struct ledger *ledger) { return ledger->counts; }
+
+struct known {
+	bool is_found;
+	struct event_digest digest;
+};
+
+static bool take_digest(void *arg, const struct sql_value *columns, size_t column_count)
+{
+	ASSERT(column_count == 2);
+	struct known *known = arg;
+	known->is_found = true;
+	known->digest =
+		(struct event_digest){ (uint64_t)columns[0].number, (uint64_t)columns[1].number };
+	return false;
+}
+
+// Whether an event of this identity is there, and with which content.
+static err_status find(struct ledger *ledger, const struct event *event, struct known *ret_known,
+		       struct err *err)
+{
+	struct sql_value args[] = { sql_text(event->source), sql_text(event->boot),
+				    sql_int(event->seq) };
+	*ret_known = (struct known){ false, { 0, 0 } };
+	return sql_run(ledger->sql,
+		       "SELECT digest_high, digest_low FROM usage_events"
+		       " WHERE source = ?1 AND boot = ?2 AND seq = ?3",
+		       args, 3, take_digest, ret_known, err);
+}
+
+struct told {
+	const struct event *event;
+	bool has_bound, has_same_type, contradicts;
+};
+
+static bool take_told(void *arg, const struct sql_value *columns, size_t column_count)
+{
+	ASSERT(column_count == 3);
+	struct told *told = arg;
+	bool is_same_type = str_eq_c(columns[0].text, event_type_name(told->event->type));
+	told->has_bound = told->has_bound || str_eq_c(columns[0].text, "bound");
+	told->has_same_type = told->has_same_type || is_same_type;
+	if (is_same_type && columns[1].number != told->event->t_s)
+		told->contradicts = true;
+	if (is_same_type && told->event->type == EVENT_BOUND &&
+	    !str_eq(columns[2].text, told->event->tenant))
+		told->contradicts = true;
+	return true;
+}
+
+// An allocation is told once, or alike by several sources. What contradicts an earlier word on it,
+// or ends what never began, would make every later bill fail: it is set aside.
+static err_status is_disputed(struct ledger *ledger, const struct event *event, bool *ret_disputed,
+			      struct err *err)
+{
+	*ret_disputed = false;
+	if (event->type != EVENT_BOUND && event->type != EVENT_RELEASED)
+		return ERR_OK;
+	struct told told = { .event = event };
+	struct sql_value args[] = { sql_text(event->gpu), sql_text(event->pod_uid),
+				    sql_text(event->container) };
+	err_status status = sql_run(ledger->sql,
+				    "SELECT type, t_s, tenant FROM usage_events WHERE gpu = ?1 AND"
+				    " pod_uid = ?2 AND container = ?3 AND disputed = 0",
+				    args, 3, take_told, &told, err);
+	*ret_disputed = told.contradicts || (event->type == EVENT_RELEASED && !told.has_bound);
+	return status;
+}
+
+static err_status insert(struct ledger *ledger, const struct event *event, struct str line,
+			 int64_t now_s, struct err *err)
+{
+	bool disputed = false;
+	err_status status = is_disputed(ledger, event, &disputed, err);
+	if (status != ERR_OK)
+		return status;
+	struct event_digest digest = event_digest_of(event);
+	struct sql_value args[] = {
+		sql_text(event->source),
+		sql_text(event->boot),
+		sql_int(event->seq),
+		sql_int(event->t_s),
+		sql_text(str_of(event_type_name(event->type))),
+		sql_text(event->gpu),
+		sql_text(event->tenant),
+		sql_text(event->pod_uid),
+		sql_text(event->container),
+		sql_int(disputed ? 1 : 0),
+		sql_int((int64_t)digest.high),
+		sql_int((int64_t)digest.low),
+		sql_text(line),
+		sql_int(now_s),
+	};
+	status = sql_run(
+		ledger->sql,
+		"INSERT INTO usage_events (source, boot, seq, t_s, type, gpu, tenant,"
+		" pod_uid, container, disputed, digest_high, digest_low, content, received_s)"
+		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+		args, ARRAY_COUNT(args), NULL, NULL, err);
+	if (status == ERR_OK) {
+		ledger->counts.events++;
+		ledger->counts.disputed += disputed ? 1 : 0;
+	}
+	return status;
+}
+
+static err_status take_event(struct ledger *ledger, const struct event *event, struct str line,
+			     int64_t now_s, struct err *err)
+{
+	struct known known;
+	err_status status = find(ledger, event, &known, err);
+	if (status != ERR_OK)
+		return status;
+	if (!known.is_found)
+		return insert(ledger, event, line, now_s, err);
+	struct event_digest digest = event_digest_of(event);
+	if (digest.high != known.digest.high || digest.low != known.digest.low)
+		return err_set(err, ERR_CONFLICT,
+			       "event " STR_FMT "/" STR_FMT "/%lld is in the ledger with another "
+			       "content",
+			       STR_ARG(event->source), STR_ARG(event->boot), (long long)event->seq);
+	ledger->counts.duplicates++;
+	return ERR_OK;
+}
+
+static err_status take_line(struct ledger *ledger, struct arena *arena, struct str source,
+			    struct str line, struct ledger_cursor *cursor, int64_t now_s,
+			    struct err *err)
+{
+	struct event event;
+	err_status status = event_parse(arena, line, &event, err);
+	if (status != ERR_OK)
+		return status;
+	if (source.len > 0 && !str_eq(event.source, source))
+		return err_set(err, ERR_DENIED,
+			       "source \"" STR_FMT "\" is not yours: you speak for \"" STR_FMT "\"",
+			       STR_ARG(event.source), STR_ARG(source));
+	if (event.boot.len > LEDGER_BOOT_MAX_BYTES)
+		return err_set(err, ERR_INVALID, "boot has %zu bytes, at most %d", event.boot.len,
+			       LEDGER_BOOT_MAX_BYTES);
+	status = take_event(ledger, &event, line, now_s, err);
+	if (status == ERR_OK) {
+		(void)snprintf(cursor->boot, sizeof cursor->boot, STR_FMT, STR_ARG(event.boot));
+		cursor->seq = event.seq;
+	}
+	return status;
+}
+
+static err_status take_lines(struct ledger *ledger, struct str source, struct str lines,
+			     struct ledger_cursor *cursor, int64_t now_s, struct err *err)
+{
+	AUTO(arena_freep) struct arena *arena = arena_new(ARENA_BYTES);
+	if (arena == NULL)
+		return err_set(err, ERR_LIMIT, "no memory for the batch");
+	struct str rest = lines, line;
+	for (size_t number = 1; str_split_next(&rest, '\n', &line); number++) {
+		line = str_trim(line);
+		if (line.len == 0)
+			continue;
+		arena_reset(arena);
+		err_status status = take_line(ledger, arena, source, line, cursor, now_s, err);
+		if (status != ERR_OK)
+			return err == NULL ? status : err_wrap(err, "line %zu", number);
+	}
+	return ERR_OK;
+}
+
+static bool take_cursor(void *arg, const struct sql_value *columns, size_t column_count)
+{
+	ASSERT(column_count == 2);
+	struct ledger_cursor *cursor = arg;
+	(void)snprintf(cursor->boot, sizeof cursor->boot, STR_FMT, STR_ARG(columns[0].text));
+	cursor->seq = columns[1].number;
+	return false;
+}
+
+static err_status load_cursor(struct ledger *ledger, struct str source,
+			      struct ledger_cursor *ret_cursor, struct err *err)
+{
+	struct sql_value args[] = { sql_text(source) };
+	return sql_run(ledger->sql, "SELECT boot, seq FROM usage_cursors WHERE source = ?1", args,
+		       1, take_cursor, ret_cursor, err);
+}
+
+static err_status save_cursor(struct ledger *ledger, struct str source,
+			      const struct ledger_cursor *cursor, int64_t now_s, struct err *err)
+{
+	struct sql_value args[] = { sql_text(source), sql_text(str_of(cursor->boot)),
+				    sql_int(cursor->seq), sql_int(now_s) };
+	return sql_run(ledger->sql,
+		       "INSERT INTO usage_cursors (source, boot, seq, updated_s)"
+		       " VALUES (?1, ?2, ?3, ?4) ON CONFLICT (source) DO UPDATE"
+		       " SET boot = ?2, seq = ?3, updated_s = ?4",
+		       args, 4, NULL, NULL, err);
+}
+
+err_status ledger_append(struct ledger *ledger, struct str source, struct str lines, int64_t now_s,
+			 struct ledger_cursor *ret_cursor, struct err *err)
+{
+	ASSERT(ledger != NULL && ret_cursor != NULL);
+	if (lines.len > LEDGER_BATCH_MAX_BYTES)
+		return err_set(err, ERR_LIMIT, "a batch has at most %d bytes; send it in parts",
+			       LEDGER_BATCH_MAX_BYTES);
+	struct ledger_counts before = ledger->counts;
+	struct ledger_cursor cursor = { .boot = "" };
+	err_status status = sql_begin(ledger->sql, err);
+	if (status != ERR_OK)
+		return status;
+	status = load_cursor(ledger, source, &cursor, err);
+	if (status == ERR_OK)
+		status = take_lines(ledger, source, lines, &cursor, now_s, err);
+	if (status == ERR_OK && source.len > 0 && cursor.boot[0] != '\0')
+		status = save_cursor(ledger, source, &cursor, now_s, err);
+	if (status == ERR_OK)
+		status = sql_commit(ledger->sql, err);
+	else
+		sql_rollback(ledger->sql);
+	if (status != ERR_OK) {
+		ledger->counts = before;
+		return status;
+	}
+	*ret_cursor = cursor;
+	return ERR_OK;
+}

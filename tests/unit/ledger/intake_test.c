@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Intake: exactly once, whole batches, conflicts stated, contradictions set aside, and nothing
+// lost or half taken when the process is killed or the disk is full.
+#include "check.h"
+#include "ledger/ledger.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define EVENT(seq, t, type, pod, more)                                                             \
+	"{\"source\":\"node1\",\"boot\":\"b1\",\"seq\":" #seq ",\"t\":\"2026-02-10T" t             \
+	"Z\",\"type\":\"" type "\",\"gpu\":\"g0\",\"tenant\":\"a\",\"pod_uid\":\"" pod "\"" more   \
+	"}\n"
+
+static struct ledger *open_ledger(struct check *c, const char *url, struct sql **ret_sql)
+{
+	struct err err = { 0 };
+	struct ledger *ledger = NULL;
+	CHECK_INT(c, "open", sql_open(url, ret_sql, &err), ERR_OK);
+	CHECK_INT(c, err.text, ledger_open(*ret_sql, &ledger, &err), ERR_OK);
+	return ledger;
+}
+
+static bool count_line(void *arg, struct str line)
+{
+	*(size_t *)arg += line.len > 0;
+	return true;
+}
+
+static size_t event_count(struct ledger *ledger, const char *tenant)
+{
+	size_t count = 0;
+	struct err err;
+	if (ledger_export(ledger, 0, INT64_MAX, str_of(tenant), count_line, &count, &err) != ERR_OK)
+		return SIZE_MAX;
+	return count;
+}
+
+static void test_intake(struct check *c)
+{
+	struct sql *sql = NULL;
+	struct ledger *ledger = open_ledger(c, "sqlite::memory:", &sql);
+	static const struct {
+		const char *name, *lines;
+		err_status want;
+		size_t events;
+		int64_t seq;
+	} cases[] = {
+		{ "empty", "", ERR_OK, 0, 0 },
+		{ "bound and released",
+		  EVENT(1, "00:00:00", "bound", "p1", "")
+			  EVENT(2, "00:01:00", "released", "p1", ""),
+		  ERR_OK, 2, 2 },
+		{ "the same again", EVENT(1, "00:00:00", "bound", "p1", ""), ERR_OK, 2, 1 },
+		{ "same identity, other content", EVENT(1, "00:00:01", "bound", "p1", ""),
+		  ERR_CONFLICT, 2, 0 },
+		{ "a broken line refuses the batch",
+		  EVENT(3, "00:02:00", "bound", "p2", "") "{\"x\":1}", ERR_INVALID, 2, 0 },
+		{ "another's source",
+		  "{\"source\":\"node2\",\"boot\":\"b\",\"seq\":1,\"t\":\"2026-02-10T00:00:00Z\","
+		  "\"type\":\"bound\",\"gpu\":\"g9\",\"tenant\":\"a\",\"pod_uid\":\"p\"}",
+		  ERR_DENIED, 2, 0 },
+		{ "a second word on the release is set aside",
+		  EVENT(4, "00:01:30", "released", "p1", ""), ERR_OK, 2, 4 },
+		{ "told alike again is fine", EVENT(5, "00:01:00", "released", "p1", ""), ERR_OK, 3,
+		  5 },
+		{ "a release of what never began is set aside",
+		  EVENT(6, "00:09:00", "released", "p9", ""), ERR_OK, 3, 6 },
+	};
+	for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+		struct err err = { 0 };
+		struct ledger_cursor cursor = { .boot = "", .seq = 0 };
+		err_status got = ledger_append(ledger, STR("node1"), str_of(cases[i].lines), 7,
+					       &cursor, &err);
+		CHECK_INT(c, cases[i].name, got, cases[i].want);
+		CHECK_INT(c, cases[i].name, event_count(ledger, ""), cases[i].events);
+		CHECK_INT(c, cases[i].name, cursor.seq, cases[i].seq);
+		if (got == ERR_INVALID)
+			CHECK(c, "names the line", strstr(err.text, "line 2") != NULL);
+	}
+	struct ledger_counts counts = ledger_counts_get(ledger);
+	CHECK_INT(c, "disputed", counts.disputed, 2);
+	CHECK_INT(c, "duplicates", counts.duplicates, 1);
+	CHECK_INT(c, "own tenant", event_count(ledger, "a"), 3);
+	CHECK_INT(c, "other tenant", event_count(ledger, "b"), 0);
+	ledger_free(ledger);
+	sql_close(sql);
+}
+
+static void test_documents(struct check *c)
+{
+	struct sql *sql = NULL;
+	struct ledger *ledger = open_ledger(c, "sqlite::memory:", &sql);
+	struct err err = { 0 };
+	AUTO(arena_freep) struct arena *arena = arena_new(1 << 20);
+	struct str json;
+	CHECK_INT(c, "none yet", ledger_document_get(ledger, LEDGER_POOLS, arena, &json, &err),
+		  ERR_NOT_FOUND);
+	struct str pools = STR("{\"pools\": [], \"idle_rule\": \"keep\"}");
+	CHECK_INT(c, "put", ledger_document_put(ledger, LEDGER_POOLS, pools, STR("admin"), 1, &err),
+		  ERR_OK);
+	CHECK_INT(c, "bad",
+		  ledger_document_put(ledger, LEDGER_POOLS, STR("{\"pool\":1}"), STR("x"), 2, &err),
+		  ERR_INVALID);
+	struct str newer = STR("{\"pools\": [], \"idle_rule\": \"share-per-gpu\"}");
+	CHECK_INT(c, "newer",
+		  ledger_document_put(ledger, LEDGER_POOLS, newer, STR("admin"), 3, &err), ERR_OK);
+	CHECK_INT(c, "get", ledger_document_get(ledger, LEDGER_POOLS, arena, &json, &err), ERR_OK);
+	CHECK(c, "the newest", str_eq(json, newer));
+	ledger_free(ledger);
+	sql_close(sql);
+}
+
+// Batches of ten; the child is killed at some point: what it reported is there, and no batch is
+// there in part.
+static void test_kill(struct check *c, const char *folder)
+{
+	char url[256];
+	(void)snprintf(url, sizeof url, "sqlite:%s/kill.db", folder);
+	int ends[2];
+	CHECK_INT(c, "pipe", pipe(ends), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		struct sql *sql = NULL;
+		struct err err;
+		struct ledger *ledger = NULL;
+		if (sql_open(url, &sql, &err) != ERR_OK ||
+		    ledger_open(sql, &ledger, &err) != ERR_OK)
+			_exit(1);
+		for (long batch = 0;; batch++) {
+			AUTO(buf_done) struct buf lines = { 0 };
+			for (long i = batch * 10; i < batch * 10 + 10; i++)
+				buf_printf(&lines,
+					   "{\"source\":\"n\",\"boot\":\"b\",\"seq\":%ld,\"t\":"
+					   "\"2026-02-10T00:00:00Z\",\"type\":\"energy\",\"gpu\":"
+					   "\"g\",\"epoch\":\"e\",\"energy_mj\":\"%ld\"}\n",
+					   i, i);
+			struct ledger_cursor cursor;
+			if (ledger_append(ledger, STR("n"), buf_str(&lines), 1, &cursor, &err) !=
+				    ERR_OK ||
+			    write(ends[1], &batch, sizeof batch) < 0)
+				_exit(1);
+		}
+	}
+	(void)close(ends[1]);
+	long batch, reported = -1;
+	while (read(ends[0], &batch, sizeof batch) == (ssize_t)sizeof batch) {
+		reported = batch;
+		if (batch == 12)
+			(void)kill(child, SIGKILL);
+	}
+	(void)close(ends[0]);
+	(void)waitpid(child, NULL, 0);
+	struct sql *sql = NULL;
+	struct ledger *ledger = open_ledger(c, url, &sql);
+	size_t events = event_count(ledger, "");
+	CHECK(c, "nothing reported is lost",
+	      reported >= 12 && events >= (size_t)(reported + 1) * 10);
+	CHECK_INT(c, "no batch in part", events % 10, 0);
+	ledger_free(ledger);
+	sql_close(sql);
+}
+
+int main(void)
+{
+	struct check c = { 0 };
+	char folder[] = "/tmp/ledger-test-XXXXXX", command[64];
+	if (mkdtemp(folder) == NULL)
+		return 1;
+	test_intake(&c);
+	test_documents(&c);
+	test_kill(&c, folder);
+	(void)snprintf(command, sizeof command, "rm -rf %s", folder);
+	CHECK_INT(&c, "cleaned up", system(command), 0);
+	return check_done(&c);
+}

@@ -15,6 +15,8 @@
 	"Z\",\"type\":\"" type "\",\"gpu\":\"g0\",\"tenant\":\"a\",\"pod_uid\":\"" pod "\"" more   \
 	"}\n"
 
+#define WHOLE ",\"share\":{\"num\":1,\"den\":1}"
+
 static struct ledger *open_ledger(struct check *c, const char *url, struct sql **ret_sql)
 {
 	struct err err = { 0 };
@@ -51,17 +53,17 @@ static void test_intake(struct check *c)
 	} cases[] = {
 		{ "empty", "", ERR_OK, 0, 0 },
 		{ "bound and released",
-		  EVENT(1, "00:00:00", "bound", "p1", "")
+		  EVENT(1, "00:00:00", "bound", "p1", WHOLE)
 			  EVENT(2, "00:01:00", "released", "p1", ""),
 		  ERR_OK, 2, 2 },
-		{ "the same again", EVENT(1, "00:00:00", "bound", "p1", ""), ERR_OK, 2, 1 },
-		{ "same identity, other content", EVENT(1, "00:00:01", "bound", "p1", ""),
+		{ "the same again", EVENT(1, "00:00:00", "bound", "p1", WHOLE), ERR_OK, 2, 1 },
+		{ "same identity, other content", EVENT(1, "00:00:01", "bound", "p1", WHOLE),
 		  ERR_CONFLICT, 2, 0 },
 		{ "a broken line refuses the batch",
-		  EVENT(3, "00:02:00", "bound", "p2", "") "{\"x\":1}", ERR_INVALID, 2, 0 },
+		  EVENT(3, "00:02:00", "bound", "p2", WHOLE) "{\"x\":1}", ERR_INVALID, 2, 0 },
 		{ "another's source",
 		  "{\"source\":\"node2\",\"boot\":\"b\",\"seq\":1,\"t\":\"2026-02-10T00:00:00Z\","
-		  "\"type\":\"bound\",\"gpu\":\"g9\",\"tenant\":\"a\",\"pod_uid\":\"p\"}",
+		  "\"type\":\"bound\",\"gpu\":\"g9\",\"tenant\":\"a\",\"pod_uid\":\"p\"" WHOLE "}",
 		  ERR_DENIED, 2, 0 },
 		{ "a second word on the release is set aside",
 		  EVENT(4, "00:01:30", "released", "p1", ""), ERR_OK, 2, 4 },
@@ -76,6 +78,8 @@ static void test_intake(struct check *c)
 		err_status got = ledger_append(ledger, STR("node1"), str_of(cases[i].lines), 7,
 					       &cursor, &err);
 		CHECK_INT(c, cases[i].name, got, cases[i].want);
+		if (got != cases[i].want)
+			printf("  %s\n", err.text);
 		CHECK_INT(c, cases[i].name, event_count(ledger, ""), cases[i].events);
 		CHECK_INT(c, cases[i].name, cursor.seq, cases[i].seq);
 		if (got == ERR_INVALID)

@@ -250,6 +250,12 @@ static const char *parse_target(struct str target, struct str *ret_path, struct 
 	return NULL;
 }
 
+bool http1_is_target(struct str text)
+{
+	struct str path, query;
+	return parse_target(text, &path, &query) == NULL;
+}
+
 static int parse_request_line(struct str line, struct http1_request *request, struct err *err)
 {
 	size_t first = str_find_byte(line, ' ', 0);

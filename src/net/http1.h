@@ -81,3 +81,5 @@ MUST_USE http1_step http1_chunks_next(struct http1_chunks *chunks, struct str *b
 // Of header names and methods: RFC 9110 token. Of values: no control bytes but tab.
 bool http1_is_token(struct str text);
 bool http1_is_value(struct str text);
+// Path and query as a request line may hold them.
+bool http1_is_target(struct str text);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // TLS 1.2 and 1.3 on OpenSSL 3. A tls_ctx is shared by many connections; server contexts can be
-// reloaded from their files without a restart. Peers are verified against the given CA unless
-// a caller says otherwise in so many words.
+// reloaded from their files without a restart (connections that are open keep theirs). Peers are
+// verified against the given CA unless a caller says otherwise in so many words. A context may be
+// freed while connections made from it are open.
 #pragma once
 
 #include "base/str.h"
@@ -12,6 +13,9 @@ struct tls_server_config {
 	const char *cert_file; // PEM, chain
 	const char *key_file;
 	const char *client_ca_file; // NULL: no client certificates are asked for
+	// With client_ca_file: refuse clients without a certificate at the handshake.
+	bool client_cert_required;
+	bool offer_h2; // by ALPN, before http/1.1: only for a server that speaks it
 };
 
 struct tls_client_config {
@@ -21,6 +25,7 @@ struct tls_client_config {
 	bool insecure_skip_verify;        // only when a person asked for it
 };
 
+// Strings of the configuration are copied.
 MUST_USE err_status tls_server_new(const struct tls_server_config *config, struct tls_ctx **ret,
 				   struct err *err);
 MUST_USE err_status tls_server_reload(struct tls_ctx *ctx, struct err *err); // old stays on failure

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+// The HTTP server against raw bytes: what it refuses and how, limits, time-outs, connections that
+// are kept or closed, clients that leave at bad moments, streams, memory over many requests.
+#include "check.h"
+#include "sys/random.h"
+#include "web.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const uint64_t MS = 1000000;
+
+#define HOST "Host: a\r\n"
+#define CLOSE "Connection: close\r\n"
+
+static struct loop *make_loop(void)
+{
+	struct loop *loop = NULL;
+	err_status status = loop_new(&loop, NULL);
+	ASSERT(status == ERR_OK);
+	return loop;
+}
+
+// Status code of the first answer in the bytes; 0 when there is none.
+static int code_of(struct str answer)
+{
+	uint64_t code = 0;
+	if (!str_starts(answer, STR("HTTP/1.1 ")) || !str_to_u64(str_slice(answer, 9, 12), &code))
+		return 0;
+	return (int)code;
+}
+
+static size_t count_of(struct str answer, const char *needle)
+{
+	size_t count = 0, length = strlen(needle);
+	for (size_t i = 0; i + length <= answer.len; i++)
+		count += memcmp(answer.data + i, needle, length) == 0;
+	return count;
+}
+
+static struct str body_of(struct str answer)
+{
+	for (size_t i = 0; i + 4 <= answer.len; i++)
+		if (memcmp(answer.data + i, "\r\n\r\n", 4) == 0)
+			return str_slice(answer, i + 4, answer.len);
+	return STR("");
+}
+
+static const struct {
+	const char *name, *bytes;
+	int code;
+	bool closes;
+	const char *body; // NULL: not looked at
+} cases[] = {
+	{ "get", "GET /echo?a=b HTTP/1.1\r\n" HOST "X-Test: t\r\n\r\n", 200, false,
+	  "GET /echo?a=b |t|" },
+	{ "close", "GET /echo HTTP/1.1\r\n" HOST CLOSE "\r\n", 200, true, "GET /echo? ||" },
+	{ "http/1.0 closes", "GET /echo HTTP/1.0\r\n\r\n", 200, true, "GET /echo? ||" },
+	{ "http/1.0 kept", "GET /echo HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", 200, false,
+	  NULL },
+	{ "post", "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\nhello", 200, false,
+	  "POST /echo? hello||" },
+	{ "chunked post",
+	  "POST /echo HTTP/1.1\r\n" HOST
+	  "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
+	  200, false, "POST /echo? abcde||" },
+	{ "head has no body", "HEAD /echo HTTP/1.1\r\n" HOST "\r\n", 200, false, "" },
+	{ "204 has no body", "GET /empty HTTP/1.1\r\n" HOST "\r\n", 204, false, "" },
+	{ "not found", "GET /none HTTP/1.1\r\n" HOST "\r\n", 404, false, "no such path" },
+	{ "stream", "GET /stream HTTP/1.1\r\n" HOST "\r\n", 200, false,
+	  "5\r\ntick \r\n5\r\ntick \r\n5\r\ntick \r\n0\r\n\r\n" },
+	{ "stream to 1.0", "GET /stream HTTP/1.0\r\n\r\n", 200, true, "tick tick tick " },
+	{ "head of a stream", "HEAD /stream HTTP/1.1\r\n" HOST "\r\n", 200, false, "" },
+	{ "answered later", "GET /later HTTP/1.1\r\n" HOST "\r\n", 200, false, "later" },
+
+	{ "garbage", "hello\n", 400, true, NULL },
+	{ "TLS on a plain port", "\x16\x03\x01\x02", 400, true, NULL },
+	{ "bare LF", "GET / HTTP/1.1\nHost: a\n\n", 400, true, NULL },
+	{ "both lengths",
+	  "POST /echo HTTP/1.1\r\n" HOST
+	  "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+	  400, true, NULL },
+	{ "bad chunk", "POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+	  400, true, NULL },
+	{ "unknown coding", "POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: gzip\r\n\r\n", 501,
+	  true, NULL },
+	{ "http/2 unasked", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400, true, NULL },
+	{ "http/1.2", "GET / HTTP/1.2\r\n" HOST "\r\n", 505, true, NULL },
+	{ "expectation", "GET / HTTP/1.1\r\n" HOST "Expect: x\r\n\r\n", 417, true, NULL },
+	{ "body over the limit", "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 1001\r\n\r\n", 413,
+	  true, NULL },
+	{ "over the limit, with expect",
+	  "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 1001\r\nExpect: 100-continue\r\n\r\n",
+	  413, true, NULL },
+};
+
+static void test_cases(struct check *c)
+{
+	struct loop *loop = make_loop();
+	struct web web;
+	web_start(&web, loop, (struct http_server_config){ .body_max_bytes = 1000 });
+	for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+		// Whole, and byte by byte.
+		for (size_t step = 0; step <= 1; step++) {
+			struct str bytes = str_of(cases[i].bytes);
+			struct str got = web_raw(&web, bytes, step, cases[i].closes ? 1000 : 40);
+			CHECK_INT(c, cases[i].name, code_of(got), cases[i].code);
+			CHECK(c, cases[i].name, (count_of(got, CLOSE) == 1) == cases[i].closes);
+			if (cases[i].body != NULL)
+				CHECK_STR(c, cases[i].name, body_of(got), cases[i].body);
+		}
+	}
+	web_stop(&web);
+	loop_free(loop);
+}
+
+static void put_many(struct buf *out, const char *text, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		buf_put_c(out, text);
+}
+
+static void test_limits(struct check *c)
+{
+	struct loop *loop = make_loop();
+	struct web web;
+	AUTO(buf_done) struct buf bytes = { .limit = 0 };
+	web_start(&web, loop, (struct http_server_config){ .body_max_bytes = 1000 });
+
+	buf_put_c(&bytes, "GET /echo HTTP/1.1\r\n" HOST "X: ");
+	put_many(&bytes, "0123456789", 1700);
+	buf_put_c(&bytes, "\r\n\r\n");
+	CHECK_INT(c, "head of 17 kB", code_of(web_raw(&web, buf_str(&bytes), 0, 1000)), 431);
+
+	buf_clear(&bytes);
+	buf_put_c(&bytes, "GET /echo HTTP/1.1\r\n" HOST);
+	put_many(&bytes, "X: y\r\n", 64);
+	buf_put_c(&bytes, "\r\n");
+	CHECK_INT(c, "65 headers", code_of(web_raw(&web, buf_str(&bytes), 0, 1000)), 431);
+
+	buf_clear(&bytes);
+	buf_put_c(&bytes, "POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n");
+	put_many(&bytes, "a\r\n0123456789\r\n", 101);
+	CHECK_INT(c, "chunks over the limit", code_of(web_raw(&web, buf_str(&bytes), 0, 1000)),
+		  413);
+
+	// The answer must arrive although megabytes of the body are not read.
+	buf_clear(&bytes);
+	buf_put_c(&bytes, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 900000\r\n\r\n");
+	put_many(&bytes, "0123456789", 90000);
+	CHECK_INT(c, "answer before the body ends",
+		  code_of(web_raw(&web, buf_str(&bytes), 0, 1000)), 413);
+	CHECK_INT(c, "no handler saw any of them", web.requests, 0);
+	web_stop(&web);
+	loop_free(loop);
+}
+
+static void test_headers(struct check *c)
+{
+	struct loop *loop = make_loop();
+	struct web web;
+	web_start(&web, loop, (struct http_server_config){ .body_max_bytes = 0 });
+	struct str got = web_raw(&web, STR("GET /echo HTTP/1.1\r\n" HOST "\r\n"), 0, 40);
+	CHECK_INT(c, "own header", count_of(got, "X-Answer: yes\r\n"), 1);
+	CHECK_INT(c, "date", count_of(got, "\r\nDate: "), 1);
+	CHECK_INT(c, "in GMT", count_of(got, " GMT\r\n"), 1);
+	CHECK_INT(c, "no header can be smuggled in", count_of(got, "Set-Cookie"), 0);
+	CHECK_INT(c, "one length", count_of(got, "Content-Length"), 1);
+	got = web_raw(&web, STR("HEAD /echo HTTP/1.1\r\n" HOST "\r\n"), 0, 40);
+	CHECK_INT(c, "HEAD tells the length", count_of(got, "Content-Length: 14\r\n"), 1);
+	got = web_raw(&web, STR("GET /none HTTP/1.1\r\n" HOST "Expect: 100-continue\r\n\r\n"), 0,
+		      40);
+	CHECK_INT(c, "nothing to continue", count_of(got, "100 Continue"), 0);
+	got = web_raw(&web,
+		      STR("POST /echo HTTP/1.1\r\n" HOST "Content-Length: 2\r\n"
+			  "Expect: 100-continue\r\n\r\n"),
+		      0, 40);
+	CHECK_STR(c, "go on", got, "HTTP/1.1 100 Continue\r\n\r\n");
+	CHECK_INT(c, "a refusal is JSON",
+		  count_of(web_raw(&web, STR("x\n"), 0, 1000), "application/problem+json"), 1);
+	web_stop(&web);
+	loop_free(loop);
+}
+
+static void test_sequence(struct check *c)
+{
+	struct loop *loop = make_loop();
+	struct web web;
+	web_start(&web, loop, (struct http_server_config){ .body_max_bytes = 0 });
+	struct str got = web_raw(&web,
+				 STR("GET /later HTTP/1.1\r\n" HOST "\r\n"
+				     "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 1\r\n\r\na"
+				     "GET /empty HTTP/1.1\r\n" HOST "\r\n"
+				     "GET /echo/last HTTP/1.1\r\n" HOST CLOSE "\r\n"),
+				 0, 1000);
+	CHECK_INT(c, "sent together, answered one after the other", count_of(got, "HTTP/1.1 20"),
+		  4);
+	CHECK_INT(c, "the last is whole", count_of(got, "GET /echo/last? ||"), 1);
+	got = web_raw(&web,
+		      STR("GET /echo HTTP/1.1\r\n" HOST CLOSE "\r\n"
+			  "GET /echo HTTP/1.1\r\n" HOST "\r\n"),
+		      0, 1000);
+	CHECK_INT(c, "nothing after close", count_of(got, "HTTP/1.1 200"), 1);
+	got = web_raw(&web, STR("x\nGET /echo HTTP/1.1\r\n" HOST "\r\n"), 0, 1000);
+	CHECK_INT(c, "nothing after a refusal", count_of(got, "HTTP/1.1 "), 1);
+	web_stop(&web);
+	loop_free(loop);
+}
+
+static void test_timeouts(struct check *c)
+{
+	struct loop *loop = make_loop();
+	struct web web;
+	web_start(&web, loop,
+		  (struct http_server_config){ .idle_timeout_ns = 100 * MS,
+					       .request_timeout_ns = 150 * MS });
+	uint64_t start_ns = world_mono_ns(loop_world(loop));
+	struct str got = web_raw(&web, STR(""), 0, 2000);
+	CHECK_INT(c, "an idle connection ends without a word", got.len, 0);
+	CHECK(c, "in time", world_mono_ns(loop_world(loop)) - start_ns < 1000 * MS);
+	got = web_raw(&web, STR("GET /echo HTTP/1.1\r\nHost"), 0, 2000);
+	CHECK_INT(c, "half a head", code_of(got), 408);
+	got = web_raw(&web, STR("POST /echo HTTP/1.1\r\n" HOST "Content-Length: 9\r\n\r\nab"), 0,
+		      2000);
+	CHECK_INT(c, "half a body", code_of(got), 408);
+
+	// A byte every few milliseconds must not keep the connection for ever.
+	AUTO(buf_done) struct buf bytes = { .limit = 0 };
+	buf_put_c(&bytes, "GET /echo HTTP/1.1\r\n" HOST "X: ");
+	put_many(&bytes, "slowly ", 2000);
+	start_ns = world_mono_ns(loop_world(loop));
+	got = web_raw(&web, buf_str(&bytes), 1, 2000);
+	CHECK_INT(c, "slow loris", code_of(got), 408);
+	CHECK(c, "cut soon", world_mono_ns(loop_world(loop)) - start_ns < 2000 * MS);
+	for (int i = 0; i < 100 && http_server_connection_count(web.server) > 0; i++)
+		loop_run_once(loop, 30);
+	CHECK_INT(c, "nothing is left", http_server_connection_count(web.server), 0);
+	CHECK_INT(c, "no handler saw them", web.requests, 0);
+	web_stop(&web);
+	loop_free(loop);
+}
+
+static void test_clients_leave(struct check *c)
+{
+	struct loop *loop = make_loop();
+	struct web web;
+	web_start(&web, loop, (struct http_server_config){ .body_max_bytes = 0 });
+	(void)web_raw(&web, STR("GET /endless HTTP/1.1\r\n" HOST "\r\n"), 0, 40);
+	for (int i = 0; i < 100 && web.closed == 0; i++)
+		loop_run_once(loop, 10);
+	CHECK_INT(c, "a stream learns that its client left", web.closed, 1);
+
+	(void)web_raw(&web, STR("GET /hold HTTP/1.1\r\n" HOST "\r\n"), 0, 30);
+	for (int i = 0; i < 5; i++)
+		loop_run_once(loop, 10);
+	CHECK(c, "held", web.held != NULL);
+	http_respond(TAKE(web.held), 200, NULL, NULL, STR("to nobody"));
+
+	(void)web_raw(&web, STR("GET /hold HTTP/1.1\r\n" HOST "\r\n"), 0, 30);
+	for (int i = 0; i < 5; i++)
+		loop_run_once(loop, 10);
+	http_respond_start(TAKE(web.held), 200, NULL, NULL, NULL);
+	CHECK(c, "a stream to nobody is allowed", true);
+
+	struct str got = web_raw(
+		&web, STR("POST /echo HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\nab"), 0, 30);
+	CHECK_INT(c, "left within a body", got.len, 0);
+	web_stop(&web);
+	loop_free(loop);
+}
+
+static void test_too_many(struct check *c)
+{
+	struct loop *loop = make_loop();
+	struct web web;
+	web_start(&web, loop, (struct http_server_config){ .connections_max = 1 });
+	// The first connection stays while the second comes: /hold is not answered yet.
+	(void)web_raw(&web, STR("GET /hold HTTP/1.1\r\n" HOST "\r\n"), 0, 20);
+	struct str got = web_raw(&web, STR("GET /echo HTTP/1.1\r\n" HOST CLOSE "\r\n"), 0, 1000);
+	CHECK_INT(c, "one too many", code_of(got), 503);
+	http_respond(TAKE(web.held), 200, NULL, NULL, STR(""));
+	for (int i = 0; i < 100 && http_server_connection_count(web.server) > 0; i++)
+		loop_run_once(loop, 30);
+	got = web_raw(&web, STR("GET /echo HTTP/1.1\r\n" HOST CLOSE "\r\n"), 0, 1000);
+	CHECK_INT(c, "and then again", code_of(got), 200);
+	web_stop(&web);
+	loop_free(loop);
+}
+
+static void never_called(void *arg, struct http_exchange *exchange,
+			 const struct http_request *request)
+{
+	(void)arg;
+	(void)exchange;
+	(void)request;
+	ASSERT(false);
+}
+
+static void test_listen(struct check *c)
+{
+	struct loop *loop = make_loop();
+	struct web web;
+	struct err err;
+	struct stat info;
+	char path[64], suffix[9];
+	random_base62(suffix, 8);
+	(void)snprintf(path, sizeof path, "unix:/tmp/http_server_test.%s", suffix);
+	web_start(&web, loop, (struct http_server_config){ .listen = path });
+	CHECK(c, "socket of mode 0600",
+	      stat(path + 5, &info) == 0 && (info.st_mode & 0777) == 0600);
+	web_stop(&web);
+	CHECK(c, "removed at the end", stat(path + 5, &info) != 0);
+
+	static const char *const bad[] = { "nonsense", "127.0.0.1",     "127.0.0.1:70000",
+					   "::1:80",   "unix:relative", "unix:/proc/none/x" };
+	web_start(&web, loop, (struct http_server_config){ .listen = "[::1]:0" });
+	CHECK(c, "a port was chosen", http_server_port(web.server) > 0);
+	for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
+		struct http_server *none = NULL;
+		struct http_server_config config = { .listen = bad[i], .handler = never_called };
+		CHECK(c, bad[i], http_server_new(loop, &config, &none, &err) != ERR_OK);
+		CHECK(c, bad[i], none == NULL);
+	}
+	web_stop(&web);
+	loop_free(loop);
+}
+
+int main(void)
+{
+	struct check c = { 0, 0 };
+	test_cases(&c);
+	test_limits(&c);
+	test_headers(&c);
+	test_sequence(&c);
+	test_timeouts(&c);
+	test_clients_leave(&c);
+	test_too_many(&c);
+	test_listen(&c);
+	return check_done(&c);
+}

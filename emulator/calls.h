@@ -65,7 +65,7 @@
 	X(nvmlDeviceGetNvLinkRemoteDeviceType) X(nvmlDeviceGetTopologyCommonAncestor) \
 	X(nvmlDeviceGetTopologyNearestGpus) X(nvmlDeviceGetP2PStatus) X(nvmlDeviceOnSameBoard) \
 	X(nvmlDeviceGetCpuAffinity) X(nvmlDeviceGetCpuAffinityWithinScope) \
-	X(nvmlDeviceGetMemoryAffinity) X(nvmlDeviceGetNumaNodeId) \
+	X(nvmlDeviceGetMemoryAffinity) \
 	X(nvmlDeviceGetComputeRunningProcesses) X(nvmlDeviceGetComputeRunningProcesses_v2) \
 	X(nvmlDeviceGetComputeRunningProcesses_v3) X(nvmlDeviceGetGraphicsRunningProcesses) \
 	X(nvmlDeviceGetGraphicsRunningProcesses_v2) X(nvmlDeviceGetGraphicsRunningProcesses_v3) \
@@ -79,6 +79,7 @@
 
 // First argument is a device; these answer NOT_SUPPORTED.
 #define CALLS_STUB_GET(X) \
+	X(nvmlDeviceGetNumaNodeId) \
 	X(nvmlDeviceGetAPIRestriction) X(nvmlDeviceGetAccountingPids) \
 	X(nvmlDeviceGetAdaptiveClockInfoStatus) X(nvmlDeviceGetAttributes_v2) \
 	X(nvmlDeviceGetAutoBoostedClocksEnabled) X(nvmlDeviceGetBridgeChipInfo) \

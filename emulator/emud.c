@@ -97,14 +97,14 @@ static void follow_control(struct emud *emud)
 	}
 }
 
-static int wait_ms(const struct emud *emud)
+// Nanoseconds, so that a call slowed by some microseconds is not slowed by a millisecond.
+static struct timespec wait_time(const struct emud *emud)
 {
+	const uint64_t max_ns = FOLLOW_PERIOD_MS * UINT64_C(1000000);
 	uint64_t deadline_ns = server_deadline_ns(&emud->server), now = now_ns();
+	uint64_t wait_ns = deadline_ns <= now ? 0 : deadline_ns - now;
 
-	if (deadline_ns <= now)
-		return 0;
-	uint64_t ms = (deadline_ns - now + 999999) / 1000000;
-	return ms < FOLLOW_PERIOD_MS ? (int)ms : FOLLOW_PERIOD_MS;
+	return (struct timespec){ .tv_nsec = (long)(wait_ns < max_ns ? wait_ns : max_ns) };
 }
 
 static void run(struct emud *emud)
@@ -116,16 +116,21 @@ static void run(struct emud *emud)
 	};
 	char drain[4096];
 
+	uint64_t followed_ns = now_ns();
 	follow_control(emud);
 	for (;;) {
-		int count = poll(wait, ARRAY_COUNT(wait), wait_ms(emud));
+		struct timespec timeout = wait_time(emud);
+		int count = ppoll(wait, ARRAY_COUNT(wait), &timeout, NULL);
 		if (count > 0 && wait[2].revents != 0)
 			return;
 		if (count > 0 && wait[1].revents != 0)
 			while (read(emud->inotify_fd, drain, sizeof(drain)) > 0)
 				continue; // which file it was does not matter
-		if (count == 0 || wait[1].revents != 0)
+		if (wait[1].revents != 0 ||
+		    now_ns() - followed_ns >= FOLLOW_PERIOD_MS * UINT64_C(1000000)) {
+			followed_ns = now_ns();
 			follow_control(emud);
+		}
 		server_step(&emud->server, now_ns());
 	}
 }
@@ -163,6 +168,8 @@ static err_status take_system(struct emud *emud, struct err *err)
 								       : SERVER_CONN_MAX + 64;
 		(void)setrlimit(RLIMIT_NOFILE, &files); // fewer connections then
 	}
+	// A reader of our messages that goes away must not take the hardware with it.
+	(void)signal(SIGPIPE, SIG_IGN);
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGINT);

@@ -169,15 +169,27 @@ nvml_return client_shutdown(void)
 	return NVML_SUCCESS;
 }
 
+// The daemon is another program: its texts end where we say.
+static void terminate(struct wire_gpu *gpu)
+{
+	gpu->name[sizeof(gpu->name) - 1] = 0;
+	gpu->uuid[sizeof(gpu->uuid) - 1] = 0;
+	gpu->serial[sizeof(gpu->serial) - 1] = 0;
+	gpu->part_number[sizeof(gpu->part_number) - 1] = 0;
+	gpu->vbios[sizeof(gpu->vbios) - 1] = 0;
+}
+
 nvml_return client_system(const char *call, struct wire_system *ret)
 {
 	struct wire_request request = client_request(WIRE_SYSTEM, call);
 	struct wire_reply reply;
 	nvml_return result = ask(&request, &reply);
 
-	if (result == NVML_SUCCESS)
-		*ret = reply.body.system;
-	return result;
+	if (result != NVML_SUCCESS)
+		return result;
+	*ret = reply.body.system;
+	ret->driver[sizeof(ret->driver) - 1] = 0;
+	return NVML_SUCCESS;
 }
 
 nvml_return client_gpu(const struct nvml_device *device, const char *call, struct wire_gpu *ret)
@@ -188,9 +200,11 @@ nvml_return client_gpu(const struct nvml_device *device, const char *call, struc
 	if (!client_slot(device, &request.slot))
 		return client_bad_argument();
 	nvml_return result = ask(&request, &reply);
-	if (result == NVML_SUCCESS)
-		*ret = reply.body.gpu;
-	return result;
+	if (result != NVML_SUCCESS)
+		return result;
+	*ret = reply.body.gpu;
+	terminate(ret);
+	return NVML_SUCCESS;
 }
 
 nvml_return client_find(enum wire_op op, uint32_t index, const char *key, const char *call,

@@ -141,6 +141,8 @@ NVML_CALL(nvmlEventSetWait_v2,
 	set_release(set);
 	if (result != NVML_SUCCESS)
 		return result;
+	if (client_device(reply.body.event.slot) == NULL)
+		return NVML_ERROR_UNKNOWN;
 	*ret_data = (struct nvml_event_data){
 		.device = client_device(reply.body.event.slot),
 		.event_type = reply.body.event.event_type,

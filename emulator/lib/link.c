@@ -18,8 +18,14 @@ enum {
 	P2P_INDEX_COUNT = 5,
 };
 
-// One lane, decoded: generations 1 to 6 carry 250 MB/s, twice as much each time (rounded).
-static uint32_t lane_mb_s(uint32_t generation) { return 250u << (generation - 1); }
+// Transfers of one lane in millions a second, by generation.
+static uint32_t lane_mt_s(uint32_t generation)
+{
+	static const uint32_t RATES[] = { 2500, 5000, 8000, 16000, 32000, 64000 };
+	enum { GENERATION_MAX = sizeof(RATES) / sizeof(RATES[0]) };
+
+	return generation >= 1 && generation <= GENERATION_MAX ? RATES[generation - 1] : 0;
+}
 
 GET_NUMBER(nvmlDeviceGetCurrPcieLinkGeneration, gpu.pcie_gen_max)
 GET_NUMBER(nvmlDeviceGetMaxPcieLinkGeneration, gpu.pcie_gen_max)
@@ -27,7 +33,7 @@ GET_NUMBER(nvmlDeviceGetGpuMaxPcieLinkGeneration, gpu.pcie_gen_max)
 GET_NUMBER(nvmlDeviceGetCurrPcieLinkWidth, gpu.pcie_width)
 GET_NUMBER(nvmlDeviceGetMaxPcieLinkWidth, gpu.pcie_width)
 GET_NUMBER(nvmlDeviceGetPcieReplayCounter, 0)
-GET_NUMBER(nvmlDeviceGetPcieSpeed, lane_mb_s(gpu.pcie_gen_max) * gpu.pcie_width)
+GET_NUMBER(nvmlDeviceGetPcieSpeed, lane_mt_s(gpu.pcie_gen_max))
 
 // An enumeration: 1 is 2.5 GT/s of generation 1, and so on.
 GET_NUMBER(nvmlDeviceGetPcieLinkMaxSpeed, gpu.pcie_gen_max)

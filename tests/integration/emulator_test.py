@@ -60,7 +60,7 @@ class Emulator:
             child.kill()
             child.wait()
             child.stdout.close()
-        self.stop()
+        assert self.stop() == 0, (self.directory / "emud.log").read_text()
 
     def control(self, *lines):
         with open(self.directory / "control", "a", encoding="ascii") as control:

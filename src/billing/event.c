@@ -90,15 +90,15 @@ static err_status bad_value(const struct field_rule *rule, const char *want, str
 	return err_set(err, ERR_INVALID, STR_FMT " must be %s", STR_ARG(rule->name), want);
 }
 
-static err_status parse_text(struct scan *scan, const struct field_rule *rule,
-			     struct event *event, struct err *err)
+static err_status parse_text(struct scan *scan, const struct field_rule *rule, struct event *event,
+			     struct err *err)
 {
 	struct str text;
 	if (!scan_string(scan, &text))
 		return bad_value(rule, "a string", err);
-	if (text.len == 0 && (BIT(rule - rules) & (BIT(EVENT_F_SOURCE) | BIT(EVENT_F_BOOT) |
-						   BIT(EVENT_F_GPU) | BIT(EVENT_F_TENANT) |
-						   BIT(EVENT_F_POD_UID))) != 0)
+	if (text.len == 0 &&
+	    (BIT(rule - rules) & (BIT(EVENT_F_SOURCE) | BIT(EVENT_F_BOOT) | BIT(EVENT_F_GPU) |
+				  BIT(EVENT_F_TENANT) | BIT(EVENT_F_POD_UID))) != 0)
 		return bad_value(rule, "a string that is not empty", err);
 	if (rule == &rules[EVENT_F_TENANT] && text.data[0] == '~')
 		return bad_value(rule, "a name that does not begin with ~", err);
@@ -116,8 +116,8 @@ static err_status parse_number(struct scan *scan, const struct field_rule *rule,
 	return ERR_OK;
 }
 
-static err_status parse_time(struct scan *scan, const struct field_rule *rule,
-			     struct event *event, struct err *err)
+static err_status parse_time(struct scan *scan, const struct field_rule *rule, struct event *event,
+			     struct err *err)
 {
 	uint32_t ns;
 	if (!scan_string(scan, &event->t_text) || !time_parse(event->t_text, &event->t_s, &ns) ||
@@ -128,8 +128,8 @@ static err_status parse_time(struct scan *scan, const struct field_rule *rule,
 	return ERR_OK;
 }
 
-static err_status parse_type(struct scan *scan, const struct field_rule *rule,
-			     struct event *event, struct err *err)
+static err_status parse_type(struct scan *scan, const struct field_rule *rule, struct event *event,
+			     struct err *err)
 {
 	struct str text;
 	if (!scan_string(scan, &text))
@@ -143,8 +143,8 @@ static err_status parse_type(struct scan *scan, const struct field_rule *rule,
 	return bad_value(rule, "bound, released, energy, sample or unexplained", err);
 }
 
-static err_status parse_share(struct scan *scan, const struct field_rule *rule,
-			      struct event *event, struct err *err)
+static err_status parse_share(struct scan *scan, const struct field_rule *rule, struct event *event,
+			      struct err *err)
 {
 	uint64_t num = 0, den = 0;
 	if (!scan_take(scan, '{'))
@@ -159,7 +159,8 @@ static err_status parse_share(struct scan *scan, const struct field_rule *rule,
 			return err_set(err, ERR_INVALID, "unknown key \"share.%.80s\"",
 				       arena_cstr(scan->arena, key));
 		if (*part != 0 || !scan_uint(scan, part) || *part == 0 || *part > SHARE_MAX)
-			return bad_value(rule, "num and den, whole numbers from 1 to 1000000000", err);
+			return bad_value(rule, "num and den, whole numbers from 1 to 1000000000",
+					 err);
 	}
 	if (!scan_take(scan, '}'))
 		return bad_value(rule, "an object with num and den only", err);
@@ -174,15 +175,16 @@ static err_status parse_energy(struct scan *scan, const struct field_rule *rule,
 	struct str text;
 	scan_blanks(scan);
 	event->energy_is_number = !scan_peek(scan, '"');
-	if (event->energy_is_number ? scan_uint(scan, &event->energy_mj)
-				    : scan_string(scan, &text) && str_to_u64(text, &event->energy_mj) &&
-					      (text.len == 1 || text.data[0] != '0'))
+	if (event->energy_is_number
+		    ? scan_uint(scan, &event->energy_mj)
+		    : scan_string(scan, &text) && str_to_u64(text, &event->energy_mj) &&
+			      (text.len == 1 || text.data[0] != '0'))
 		return ERR_OK;
 	return bad_value(rule, "a whole number of millijoules in a string", err);
 }
 
-static err_status parse_value(struct scan *scan, const struct field_rule *rule,
-			      struct event *event, struct err *err)
+static err_status parse_value(struct scan *scan, const struct field_rule *rule, struct event *event,
+			      struct err *err)
 {
 	switch (rule->kind) {
 	case TEXT: return parse_text(scan, rule, event, err);
@@ -212,8 +214,10 @@ static err_status parse_member(struct scan *scan, struct event *event, size_t *f
 {
 	struct str key;
 	if (!scan_string(scan, &key) || !scan_take(scan, ':'))
-		return err_set(err, ERR_INVALID, "column %zu: a key in quotes and a colon must "
-			       "stand here", scan->at + 1);
+		return err_set(err, ERR_INVALID,
+			       "column %zu: a key in quotes and a colon must "
+			       "stand here",
+			       scan->at + 1);
 	const struct field_rule *rule = find_rule(key, *from);
 	if (rule == NULL)
 		return err_set(err, ERR_INVALID, "unknown key \"%.80s\"",
@@ -350,7 +354,8 @@ struct event_digest event_digest_of(const struct event *event)
 			mix_text(&digest, *(const struct str *)member_of_const(event, &rules[i]));
 			break;
 		case NUMBER:
-			mix(&digest, (uint64_t) * (const int64_t *)member_of_const(event, &rules[i]));
+			mix(&digest,
+			    (uint64_t) * (const int64_t *)member_of_const(event, &rules[i]));
 			break;
 		case TYPE: mix(&digest, (uint64_t)event->type); break;
 		case SHARE:

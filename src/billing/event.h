@@ -48,7 +48,7 @@ struct event {
 	uint32_t null;    // the key is there with null: counts as absent, is kept for equality
 	struct str source, boot;
 	int64_t seq;
-	int64_t t_s;      // seconds since 1970
+	int64_t t_s;       // seconds since 1970
 	struct str t_text; // as it came, for equality; when empty, event_format writes t_s
 	event_type type;
 	struct str gpu, profile;

@@ -120,7 +120,8 @@ static size_t unescape(struct str rest, char *out, size_t *out_len)
 		return 1;
 	}
 	uint32_t code = 0;
-	size_t taken = rest.data[0] == 'u' ? unescape_unicode(str_slice(rest, 1, rest.len), &code) : 0;
+	size_t taken = rest.data[0] == 'u' ? unescape_unicode(str_slice(rest, 1, rest.len), &code)
+					   : 0;
 	if (taken == 0)
 		return 0;
 	*out_len += put_utf8(code, out + *out_len);
@@ -130,7 +131,8 @@ static size_t unescape(struct str rest, char *out, size_t *out_len)
 // The string holds escapes; raw is what stands between the quotes.
 static bool decode(struct scan *scan, struct str raw, struct str *ret_text)
 {
-	char *out = arena_alloc(scan->arena, raw.len + 1); // an escape is never shorter than its character
+	char *out = arena_alloc(scan->arena,
+				raw.len + 1); // an escape is never shorter than its character
 	size_t len = 0;
 	if (out == NULL)
 		return false;

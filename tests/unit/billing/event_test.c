@@ -61,13 +61,16 @@ static const struct {
 	bool equal;
 } pairs[] = {
 	{ "order, blanks and escapes", BOUND "\"pod_uid\":\"p\",\"pod\":\"a\"}",
-	  " { \"pod\" : \"\\u0061\" , \"pod_uid\":\"p\",\"tenant\":\"A\",\"share\":{ \"den\":7,\"num\":3},"
-	  "\"gpu\":\"g0\",\"type\":\"bound\",\"t\":\"2026-02-10T00:00:00Z\",\"seq\":1,\"boot\":\"b\","
-	  "\"source\":\"n1\"}", true },
+	  " { \"pod\" : \"\\u0061\" , \"pod_uid\":\"p\",\"tenant\":\"A\",\"share\":{ "
+	  "\"den\":7,\"num\":3},"
+	  "\"gpu\":\"g0\",\"type\":\"bound\",\"t\":\"2026-02-10T00:00:00Z\",\"seq\":1,\"boot\":"
+	  "\"b\","
+	  "\"source\":\"n1\"}",
+	  true },
 	{ "number is not text", HEAD "\"energy\",\"gpu\":\"g\",\"energy_mj\":7}",
 	  HEAD "\"energy\",\"gpu\":\"g\",\"energy_mj\":\"7\"}", false },
-	{ "null is not absence", BOUND "\"pod_uid\":\"p\"}", BOUND "\"pod_uid\":\"p\",\"pod\":null}",
-	  false },
+	{ "null is not absence", BOUND "\"pod_uid\":\"p\"}",
+	  BOUND "\"pod_uid\":\"p\",\"pod\":null}", false },
 	{ "text that moves", BOUND "\"pod_uid\":\"ab\",\"container\":\"c\"}",
 	  BOUND "\"pod_uid\":\"a\",\"container\":\"bc\"}", false },
 };
@@ -97,8 +100,13 @@ static void formats(struct check *c)
 		.present = 1U << EVENT_F_SOURCE | 1U << EVENT_F_BOOT | 1U << EVENT_F_SEQ |
 			   1U << EVENT_F_T | 1U << EVENT_F_TYPE | 1U << EVENT_F_GPU |
 			   1U << EVENT_F_ENERGY_MJ,
-		.source = STR("n"), .boot = STR("b"), .seq = 9, .t_s = 86400,
-		.type = EVENT_ENERGY, .gpu = STR("GPU-1"), .energy_mj = 5,
+		.source = STR("n"),
+		.boot = STR("b"),
+		.seq = 9,
+		.t_s = 86400,
+		.type = EVENT_ENERGY,
+		.gpu = STR("GPU-1"),
+		.energy_mj = 5,
 	};
 	event_format(&out, &event);
 	CHECK_STR(c, "made here", buf_str(&out),

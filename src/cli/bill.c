@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/verbs.h"
+
+#include "base/buf.h"
+#include "sys/fs.h"
+
+#include <stdio.h>
+
+enum { DOCUMENT_MAX_BYTES = 16 * 1024 * 1024 };
+
+static const struct cli_column bill_columns[] = {
+	{ "TENANT", "tenant" }, { "GPU SECONDS", "gpu_seconds" }, { "CAPACITY", "capacity" },
+	{ "ENERGY", "energy" }, { "SHARED", "shared" },           { "TOTAL", "total" },
+};
+
+// The tenants of an answer as rows, whether they come as an object or as an array.
+static json_t *tenant_rows(const json_t *answer)
+{
+	json_t *by_tenant = json_at(answer, "by_tenant"), *rows = json_array(), *row;
+	const char *name;
+	if (json_is_array(by_tenant))
+		(void)json_array_extend(rows, by_tenant);
+	json_object_foreach(by_tenant, name, row)
+	{
+		json_t *copy = json_copy(row);
+		(void)json_object_set_new(copy, "tenant", json_string(name));
+		(void)json_array_append_new(rows, copy);
+	}
+	return rows;
+}
+
+static void print_table(struct cli *cli, const json_t *answer)
+{
+	AUTO(json_decrefp) json_t *rows = tenant_rows(answer);
+	cli_print(cli, rows, bill_columns, ARRAY_COUNT(bill_columns));
+	if (cli->format != CLI_TABLE)
+		return;
+	struct str tco = json_text(answer, "tco");
+	if (tco.len > 0)
+		printf("\ntotal cost of ownership: " STR_FMT " %s\n", STR_ARG(tco),
+		       json_cstr(answer, "currency"));
+	if (json_at(answer, "conserved") != NULL)
+		printf("tenants + unallocated = total: %s\n",
+		       json_bool(answer, "conserved", false) ? "yes, to the nano" : "NO");
+}
+
+int verb_bill_show(struct cli *cli, int argc, char **argv)
+{
+	const char *tenant = NULL, *from = NULL, *to = NULL, *idle = NULL;
+	struct cli_option options[] = {
+		{ "--tenant", &tenant, NULL, 0 },
+		{ "--from", &from, NULL, 0 },
+		{ "--to", &to, NULL, 0 },
+		{ "--idle", &idle, NULL, 0 },
+	};
+	int count;
+	if (!cli_options(cli, argc, argv, options, ARRAY_COUNT(options), &count))
+		return CLI_USAGE;
+	if (from == NULL || to == NULL || count != 0)
+		return cli_usage("bill show", "--from and --to are needed, for example "
+					      "2026-02-10T00:00:00Z");
+	const char *path = cli_path(cli, "/v1/bills?from=", from, "&to=");
+	path = cli_path(cli, path, to, "");
+	if (tenant != NULL)
+		path = cli_path(cli, arena_printf(cli->arena, "%s&tenant=", path), tenant, "");
+	if (idle != NULL)
+		path = cli_path(cli, arena_printf(cli->arena, "%s&idle=", path), idle, "");
+	json_t *answer = NULL;
+	int code = cli_call(cli, "GET", path, NULL, &answer);
+	if (code != CLI_OK)
+		return code;
+	if (cli->format == CLI_JSON)
+		cli_print_json(answer);
+	else
+		print_table(cli, answer);
+	json_decref(answer);
+	return CLI_OK;
+}
+
+// assets, prices or pools: shows the current document, or with -f makes a new version.
+int verb_bill_documents(struct cli *cli, int argc, char **argv)
+{
+	const char *file = NULL;
+	struct cli_option options[] = { { "-f", &file, NULL, 0 } };
+	int count;
+	if (!cli_options(cli, argc, argv, options, ARRAY_COUNT(options), &count))
+		return CLI_USAGE;
+	static const char *const kinds[] = { "assets", "prices", "pools" };
+	size_t kind = 0;
+	while (kind < ARRAY_COUNT(kinds) && (count != 1 || strcmp(kinds[kind], argv[0]) != 0))
+		kind++;
+	if (kind == ARRAY_COUNT(kinds))
+		return cli_usage("bill document", "want assets, prices or pools");
+	const char *path = arena_printf(cli->arena, "/v1/%s", kinds[kind]);
+	AUTO(buf_done) struct buf text = { 0 };
+	AUTO(json_decrefp) json_t *body = NULL;
+	struct err err = { 0 };
+	if (file != NULL && (fs_read(file, DOCUMENT_MAX_BYTES, &text, &err) != ERR_OK ||
+			     json_parse(buf_str(&text), &body, &err) != ERR_OK))
+		return cli_usage("bill document", "%s: %s", file, err.text);
+	json_t *answer = NULL;
+	int code = cli_call(cli, file == NULL ? "GET" : "POST", path, body, &answer);
+	if (code == CLI_OK && file == NULL)
+		cli_print_json(answer);
+	json_decref(answer);
+	return code;
+}

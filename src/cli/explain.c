@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/verbs.h"
+
+#include <stdio.h>
+
+static const struct cli_column reason_columns[] = {
+	{ "REASON", "code" },          { "NEED", "need" }, { "HAVE", "have" }, { "NODES", "nodes" },
+	{ "WHAT WOULD HELP", "next" },
+};
+
+static void print_explain(struct cli *cli, const json_t *answer)
+{
+	if (cli->format == CLI_JSON) {
+		cli_print_json(answer);
+		return;
+	}
+	int64_t position = json_int(answer, "position", -1);
+	printf("state: %s\n", json_cstr(answer, "state"));
+	if (position > 0)
+		printf("position: %lld\n", (long long)position);
+	if (json_at(answer, "estimate") != NULL)
+		printf("estimate: %s to %s\n", json_cstr(answer, "estimate.from"),
+		       json_cstr(answer, "estimate.to"));
+	const json_t *reasons = json_at(answer, "reasons");
+	if (json_array_size(reasons) > 0)
+		cli_print(cli, reasons, reason_columns, ARRAY_COUNT(reason_columns));
+}
+
+// NAMESPACE/POD or the id of a request: a namespace is a tenant and a pod's name begins with its
+// request's, so both lead to the same question; the server finds the pod.
+int verb_explain(struct cli *cli, int argc, char **argv)
+{
+	int count;
+	if (!cli_options(cli, argc, argv, NULL, 0, &count))
+		return CLI_USAGE;
+	if (count != 1)
+		return cli_usage("explain", "want NAMESPACE/POD or TENANT.NAME, not %d arguments",
+				 count);
+	const char *slash = strchr(argv[0], '/');
+	const char *path = slash == NULL ? cli_path(cli, "/v1/requests/", argv[0], "/explain")
+					 : cli_path(cli, "/v1/explain?pod=", argv[0], "");
+	json_t *answer = NULL;
+	int code = cli_call(cli, "GET", path, NULL, &answer);
+	if (code != CLI_OK)
+		return code;
+	print_explain(cli, answer);
+	json_decref(answer);
+	return CLI_OK;
+}
+
+int verb_quota_check(struct cli *cli, int argc, char **argv)
+{
+	const char *gpus = NULL, *tenant = NULL, *cpu = NULL, *memory = NULL;
+	struct cli_option options[] = {
+		{ "--gpus", &gpus, NULL, 0 },
+		{ "--tenant", &tenant, NULL, 0 },
+		{ "--cpu", &cpu, NULL, 0 },
+		{ "--memory", &memory, NULL, 0 },
+	};
+	int count;
+	int64_t number = 0;
+	if (!cli_options(cli, argc, argv, options, ARRAY_COUNT(options), &count))
+		return CLI_USAGE;
+	if (gpus == NULL || !str_to_i64(str_of(gpus), &number))
+		return cli_usage("quota check", "--gpus N is needed");
+	AUTO(json_decrefp)
+	json_t *body =
+		json_pack("{s:I, s:s}", "gpus", (json_int_t)number, "image", "none.local/none:0");
+	if (cpu != NULL)
+		(void)json_object_set_new(body, "cpu", json_string(cpu));
+	if (memory != NULL)
+		(void)json_object_set_new(body, "memory", json_string(memory));
+	json_t *answer = NULL;
+	const char *path = tenant == NULL ? "/v1/quota:check"
+					  : cli_path(cli, "/v1/quota:check?tenant=", tenant, "");
+	int code = cli_call(cli, "POST", path, body, &answer);
+	if (code != CLI_OK)
+		return code;
+	print_explain(cli, answer);
+	json_decref(answer);
+	return CLI_OK;
+}
+
+int verb_logs(struct cli *cli, int argc, char **argv)
+{
+	int count;
+	if (!cli_options(cli, argc, argv, NULL, 0, &count))
+		return CLI_USAGE;
+	if (count != 1)
+		return cli_usage("logs", "want one id (TENANT.NAME), not %d", count);
+	struct str text;
+	int code = cli_call_text(cli, "GET", cli_path(cli, "/v1/requests/", argv[0], "/logs"),
+				 "text/plain", (struct str){ NULL, 0 }, &text);
+	if (code == CLI_OK)
+		(void)fwrite(text.data, 1, text.len, stdout);
+	return code;
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/verbs.h"
+
+#include <stdio.h>
+
+static const struct cli_column tenant_columns[] = {
+	{ "NAME", "name" },        { "STATE", "state" },     { "GPUS", "usage.gpus" },
+	{ "QUOTA", "quota.gpus" }, { "CPU", "quota.cpu" },   { "MEMORY", "quota.memory" },
+	{ "PODS", "quota.pods" },  { "CREATED", "created" },
+};
+
+static const struct cli_column member_columns[] = {
+	{ "USER", "user" },
+	{ "ROLE", "role" },
+	{ "SINCE", "created" },
+};
+
+static int print_answer(struct cli *cli, const char *method, const char *path, json_t *body)
+{
+	json_t *answer = NULL;
+	int code = cli_call(cli, method, path, body, &answer);
+	if (code != CLI_OK)
+		return code;
+	cli_print(cli, answer, tenant_columns, ARRAY_COUNT(tenant_columns));
+	json_decref(answer);
+	return CLI_OK;
+}
+
+static void set_text(json_t *object, const char *key, const char *value)
+{
+	if (value != NULL)
+		(void)json_object_set_new(object, key, json_string(value));
+}
+
+// Whole numbers go as numbers; what is no number goes as text and the server says what is wrong.
+static void set_number(json_t *object, const char *key, const char *value)
+{
+	int64_t number;
+	if (value == NULL)
+		return;
+	if (str_to_i64(str_of(value), &number))
+		(void)json_object_set_new(object, key, json_integer(number));
+	else
+		(void)json_object_set_new(object, key, json_string(value));
+}
+
+struct quota_options {
+	const char *gpus, *cpu, *memory, *pods, *display_name;
+};
+
+#define QUOTA_OPTIONS(q)                                                                           \
+	{ "--gpus", &(q).gpus, NULL, 0 }, { "--cpu", &(q).cpu, NULL, 0 },                          \
+		{ "--memory", &(q).memory, NULL, 0 }, { "--pods", &(q).pods, NULL, 0 },            \
+	{                                                                                          \
+		"--display-name", &(q).display_name, NULL, 0                                       \
+	}
+
+static json_t *tenant_body(const struct quota_options *q)
+{
+	json_t *body = json_object(), *quota = json_object();
+	set_number(quota, "gpus", q->gpus);
+	set_text(quota, "cpu", q->cpu);
+	set_text(quota, "memory", q->memory);
+	set_number(quota, "pods", q->pods);
+	if (json_object_size(quota) > 0)
+		(void)json_object_set(body, "quota", quota);
+	json_decref(quota);
+	set_text(body, "display_name", q->display_name);
+	return body;
+}
+
+int verb_tenant_create(struct cli *cli, int argc, char **argv)
+{
+	struct quota_options quota = { 0 };
+	struct cli_option options[] = { QUOTA_OPTIONS(quota) };
+	int count;
+	if (!cli_options(cli, argc, argv, options, ARRAY_COUNT(options), &count))
+		return CLI_USAGE;
+	if (count != 1)
+		return cli_usage("tenant create", "want one name, not %d", count);
+	AUTO(json_decrefp) json_t *body = tenant_body(&quota);
+	set_text(body, "name", argv[0]);
+	return print_answer(cli, "POST", "/v1/tenants", body);
+}
+
+int verb_tenant_set(struct cli *cli, int argc, char **argv)
+{
+	struct quota_options quota = { 0 };
+	struct cli_option options[] = { QUOTA_OPTIONS(quota) };
+	int count;
+	if (!cli_options(cli, argc, argv, options, ARRAY_COUNT(options), &count))
+		return CLI_USAGE;
+	if (count != 1)
+		return cli_usage("tenant set", "want one name, not %d", count);
+	AUTO(json_decrefp) json_t *body = tenant_body(&quota);
+	return print_answer(cli, "PATCH", cli_path(cli, "/v1/tenants/", argv[0], ""), body);
+}
+
+int verb_tenant_list(struct cli *cli, int argc, char **argv)
+{
+	int count;
+	if (!cli_options(cli, argc, argv, NULL, 0, &count))
+		return CLI_USAGE;
+	json_t *items = NULL;
+	int code = cli_call_pages(cli, "/v1/tenants", &items);
+	if (code != CLI_OK)
+		return code;
+	cli_print(cli, items, tenant_columns, ARRAY_COUNT(tenant_columns));
+	json_decref(items);
+	return CLI_OK;
+}
+
+int verb_tenant_show(struct cli *cli, int argc, char **argv)
+{
+	int count;
+	if (!cli_options(cli, argc, argv, NULL, 0, &count))
+		return CLI_USAGE;
+	if (count != 1)
+		return cli_usage("tenant show", "want one name, not %d", count);
+	return print_answer(cli, "GET", cli_path(cli, "/v1/tenants/", argv[0], ""), NULL);
+}
+
+int verb_tenant_delete(struct cli *cli, int argc, char **argv)
+{
+	bool yes = false;
+	struct cli_option options[] = { { "--yes", NULL, &yes, 0 } };
+	int count;
+	if (!cli_options(cli, argc, argv, options, ARRAY_COUNT(options), &count))
+		return CLI_USAGE;
+	if (count != 1)
+		return cli_usage("tenant delete", "want one name, not %d", count);
+	if (!yes)
+		return cli_usage("tenant delete",
+				 "this ends all that runs in %s; say so with --yes", argv[0]);
+	return print_answer(cli, "DELETE", cli_path(cli, "/v1/tenants/", argv[0], ""), NULL);
+}
+
+int verb_tenant_members(struct cli *cli, int argc, char **argv)
+{
+	int count;
+	if (!cli_options(cli, argc, argv, NULL, 0, &count))
+		return CLI_USAGE;
+	if (count != 1)
+		return cli_usage("tenant members", "want one tenant, not %d", count);
+	json_t *items = NULL;
+	int code = cli_call_pages(cli, cli_path(cli, "/v1/tenants/", argv[0], "/members"), &items);
+	if (code != CLI_OK)
+		return code;
+	cli_print(cli, items, member_columns, ARRAY_COUNT(member_columns));
+	json_decref(items);
+	return CLI_OK;
+}
+
+int verb_tenant_add_member(struct cli *cli, int argc, char **argv)
+{
+	const char *role = NULL;
+	struct cli_option options[] = { { "--role", &role, NULL, 0 } };
+	int count;
+	if (!cli_options(cli, argc, argv, options, ARRAY_COUNT(options), &count))
+		return CLI_USAGE;
+	if (count != 2)
+		return cli_usage("tenant add-member", "want a tenant and a user");
+	AUTO(json_decrefp) json_t *body = json_object();
+	set_text(body, "user", argv[1]);
+	set_text(body, "role", role == NULL ? "member" : role);
+	json_t *answer = NULL;
+	int code = cli_call(cli, "POST", cli_path(cli, "/v1/tenants/", argv[0], "/members"), body,
+			    &answer);
+	if (code != CLI_OK)
+		return code;
+	cli_print(cli, answer, member_columns, ARRAY_COUNT(member_columns));
+	json_decref(answer);
+	return CLI_OK;
+}
+
+int verb_tenant_remove_member(struct cli *cli, int argc, char **argv)
+{
+	int count;
+	if (!cli_options(cli, argc, argv, NULL, 0, &count))
+		return CLI_USAGE;
+	if (count != 2)
+		return cli_usage("tenant remove-member", "want a tenant and a user");
+	const char *members = cli_path(cli, "/v1/tenants/", argv[0], "/members/");
+	json_t *answer = NULL;
+	int code = cli_call(cli, "DELETE", cli_path(cli, members, argv[1], ""), NULL, &answer);
+	json_decref(answer);
+	return code;
+}

@@ -12,6 +12,7 @@ NORETURN void assert_failed(const char *expr, const char *file, int line)
 	abort();
 }
 
+PRINTF_LIKE(2, 0)
 static void put_text(struct err *err, const char *fmt, va_list args)
 {
 	(void)vsnprintf(err->text, sizeof err->text, fmt, args);

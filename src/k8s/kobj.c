@@ -36,8 +36,8 @@ static struct str path_text(struct arena *arena, const struct kobj_path *path)
 	return arena_dup(arena, (struct str){ out, len });
 }
 
-err_status kobj_fail(struct kobj_decoder *decoder, err_status status,
-		     const struct kobj_path *path, const char *what)
+err_status kobj_fail(struct kobj_decoder *decoder, err_status status, const struct kobj_path *path,
+		     const char *what)
 {
 	struct str text = path_text(decoder->arena, path);
 	const char *blank = text.len > 0 ? " " : "";
@@ -99,7 +99,8 @@ bool kobj_pairs_sort(struct kobj_decoder *decoder, struct kobj_pairs *pairs)
 {
 	if (is_sorted(pairs)) // as the API server sends them
 		return true;
-	struct ordered_pair *ordered = ARENA_ARRAY(decoder->arena, struct ordered_pair, pairs->count);
+	struct ordered_pair *ordered =
+		ARENA_ARRAY(decoder->arena, struct ordered_pair, pairs->count);
 	if (ordered == NULL)
 		return false;
 	for (size_t i = 0; i < pairs->count; i++)

@@ -62,7 +62,7 @@ struct kobj_list { // any typed list has this layout
 
 struct kobj_unknowns {
 	struct str paths[KOBJ_UNKNOWN_MAX]; // "spec.newField", "spec.#99" from protobuf
-	size_t count; // all, also those beyond KOBJ_UNKNOWN_MAX
+	size_t count;                       // all, also those beyond KOBJ_UNKNOWN_MAX
 };
 
 // ret_unknowns may be NULL. On failure nothing is written to ret_object.
@@ -81,7 +81,7 @@ struct str kobj_pairs_get(const struct kobj_pairs *pairs, struct str key);
 // For the decoders of the two encodings.
 struct kobj_path {
 	const struct kobj_path *parent;
-	const char *name;  // NULL: a protobuf field by number
+	const char *name; // NULL: a protobuf field by number
 	uint32_t number;
 	size_t item_i; // SIZE_MAX: not in a list
 };
@@ -90,8 +90,8 @@ struct kobj_decoder {
 	struct kobj_unknowns *unknowns;
 	struct err *err;
 };
-err_status kobj_fail(struct kobj_decoder *decoder, err_status status,
-		     const struct kobj_path *path, const char *what);
+err_status kobj_fail(struct kobj_decoder *decoder, err_status status, const struct kobj_path *path,
+		     const char *what);
 void kobj_note_unknown(struct kobj_decoder *decoder, const struct kobj_path *path);
 // Room for one more item of a list that grows in the arena; NULL at a limit.
 void *kobj_list_add(struct kobj_decoder *decoder, struct kobj_list *list, size_t item_bytes);

@@ -22,8 +22,8 @@ static bool read_quantity(struct arena *arena, const json_t *value, struct str *
 	if (json_is_string(value))
 		*ret_text = text_of(value);
 	else if (json_is_integer(value))
-		*ret_text = str_of(arena_printf(arena, "%" JSON_INTEGER_FORMAT,
-						json_integer_value(value)));
+		*ret_text = str_of(
+			arena_printf(arena, "%" JSON_INTEGER_FORMAT, json_integer_value(value)));
 	else if (json_is_real(value)) // "cpu: 0.5" in YAML
 		*ret_text = str_of(arena_printf(arena, "%.9g", json_real_value(value)));
 	else
@@ -40,7 +40,8 @@ static err_status read_pairs(struct kobj_decoder *d, const struct kobj_field *fi
 	const char *key;
 	json_t *member;
 	*pairs = (struct kobj_pairs){ NULL, 0 };
-	json_object_foreach((json_t *)(uintptr_t)value, key, member) {
+	json_object_foreach((json_t *)(uintptr_t)value, key, member)
+	{
 		struct kobj_pair pair = { str_of(key), text_of(member) };
 		bool good = field->kind == KOBJ_QUANTITIES
 				    ? read_quantity(d->arena, member, &pair.value)
@@ -139,26 +140,18 @@ static err_status read_field(struct kobj_decoder *d, const struct kobj_field *fi
 	case KOBJ_IGNORED:
 	case KOBJ_INLINE: // its members are looked up in find_field
 		return ERR_OK;
-	case KOBJ_PRESENT:
-		*(bool *)place = true;
-		return ERR_OK;
+	case KOBJ_PRESENT: *(bool *)place = true; return ERR_OK;
 	case KOBJ_TEXT:
 	case KOBJ_INT:
 	case KOBJ_BOOL:
 	case KOBJ_TRISTATE:
-	case KOBJ_TIME:
-		return read_scalar(d, field, value, path, place);
-	case KOBJ_TEXTS:
-		return read_texts(d, value, path, place);
+	case KOBJ_TIME: return read_scalar(d, field, value, path, place);
+	case KOBJ_TEXTS: return read_texts(d, value, path, place);
 	case KOBJ_PAIRS:
-	case KOBJ_QUANTITIES:
-		return read_pairs(d, field, value, path, place);
-	case KOBJ_OBJECT:
-		return read_object(d, field, value, path, place);
-	case KOBJ_OBJECTS:
-		return read_items(d, field, value, path, place);
-	case KOBJ_PART:
-		return read_members(d, field->table, value, path, place);
+	case KOBJ_QUANTITIES: return read_pairs(d, field, value, path, place);
+	case KOBJ_OBJECT: return read_object(d, field, value, path, place);
+	case KOBJ_OBJECTS: return read_items(d, field, value, path, place);
+	case KOBJ_PART: return read_members(d, field->table, value, path, place);
 	}
 	ASSERT(!"a kind is missing");
 	return ERR_INTERNAL;
@@ -192,7 +185,8 @@ static err_status read_members(struct kobj_decoder *d, const struct kobj_table *
 		return kobj_fail(d, ERR_INVALID, path, "must be an object");
 	const char *name;
 	json_t *member;
-	json_object_foreach((json_t *)(uintptr_t)value, name, member) {
+	json_object_foreach((json_t *)(uintptr_t)value, name, member)
+	{
 		if (json_is_null(member))
 			continue;
 		struct kobj_path here = { path, name, 0, SIZE_MAX };

@@ -7,8 +7,7 @@ static const struct kobj_field TAINT_ROWS[] = {
 	KOBJ_ROW("value", 2, KOBJ_TEXT, struct kobj_taint, value),
 	KOBJ_ROW("effect", 3, KOBJ_TEXT, struct kobj_taint, effect),
 };
-static const struct kobj_table TAINT =
-	KOBJ_TABLE_OF("Taint", struct kobj_taint, TAINT_ROWS, true);
+static const struct kobj_table TAINT = KOBJ_TABLE_OF("Taint", struct kobj_taint, TAINT_ROWS, true);
 
 // The parts of a node are laid flat into one structure. New fields of a node forbid nothing by
 // themselves (what keeps pods away is a taint), so unknown ones are of no interest.

@@ -90,8 +90,7 @@ static const struct kobj_field VOLUME_SOURCE_ROWS[] = {
 	KOBJ_SKIP("nfs", 7),
 	KOBJ_ROW("iscsi", 8, KOBJ_PRESENT, struct kobj_volume_source, needs_attach),
 	KOBJ_SKIP("glusterfs", 9),
-	KOBJ_ROW("persistentVolumeClaim", 10, KOBJ_PRESENT, struct kobj_volume_source,
-		 needs_claim),
+	KOBJ_ROW("persistentVolumeClaim", 10, KOBJ_PRESENT, struct kobj_volume_source, needs_claim),
 	KOBJ_ROW("rbd", 11, KOBJ_PRESENT, struct kobj_volume_source, needs_attach),
 	KOBJ_ROW("flexVolume", 12, KOBJ_PRESENT, struct kobj_volume_source, needs_attach),
 	KOBJ_ROW("cinder", 13, KOBJ_PRESENT, struct kobj_volume_source, needs_attach),
@@ -104,8 +103,7 @@ static const struct kobj_field VOLUME_SOURCE_ROWS[] = {
 	KOBJ_ROW("vsphereVolume", 20, KOBJ_PRESENT, struct kobj_volume_source, needs_attach),
 	KOBJ_ROW("quobyte", 21, KOBJ_PRESENT, struct kobj_volume_source, needs_attach),
 	KOBJ_ROW("azureDisk", 22, KOBJ_PRESENT, struct kobj_volume_source, needs_attach),
-	KOBJ_ROW("photonPersistentDisk", 23, KOBJ_PRESENT, struct kobj_volume_source,
-		 needs_attach),
+	KOBJ_ROW("photonPersistentDisk", 23, KOBJ_PRESENT, struct kobj_volume_source, needs_attach),
 	KOBJ_ROW("portworxVolume", 24, KOBJ_PRESENT, struct kobj_volume_source, needs_attach),
 	KOBJ_ROW("scaleIO", 25, KOBJ_PRESENT, struct kobj_volume_source, needs_attach),
 	KOBJ_SKIP("projected", 26),
@@ -208,11 +206,10 @@ static const struct kobj_field CONTAINER_STATUS_ROWS[] = {
 	KOBJ_ROW("name", 1, KOBJ_TEXT, struct kobj_container_status, name),
 	KOBJ_ROW("allocatedResources", 10, KOBJ_QUANTITIES, struct kobj_container_status,
 		 allocated),
-	KOBJ_SUB("resources", 11, KOBJ_OBJECT, struct kobj_container_status, resources,
-		 &RESOURCES),
+	KOBJ_SUB("resources", 11, KOBJ_OBJECT, struct kobj_container_status, resources, &RESOURCES),
 };
-static const struct kobj_table CONTAINER_STATUS = KOBJ_TABLE_OF(
-	"ContainerStatus", struct kobj_container_status, CONTAINER_STATUS_ROWS, true);
+static const struct kobj_table CONTAINER_STATUS =
+	KOBJ_TABLE_OF("ContainerStatus", struct kobj_container_status, CONTAINER_STATUS_ROWS, true);
 
 static const struct kobj_field STATUS_ROWS[] = {
 	KOBJ_ROW("phase", 1, KOBJ_TEXT, struct kobj_pod_status, phase),
@@ -220,8 +217,8 @@ static const struct kobj_field STATUS_ROWS[] = {
 		 &KOBJ_CONDITION),
 	KOBJ_SUB("containerStatuses", 8, KOBJ_OBJECTS, struct kobj_pod_status, containers,
 		 &CONTAINER_STATUS),
-	KOBJ_SUB("initContainerStatuses", 10, KOBJ_OBJECTS, struct kobj_pod_status,
-		 init_containers, &CONTAINER_STATUS),
+	KOBJ_SUB("initContainerStatuses", 10, KOBJ_OBJECTS, struct kobj_pod_status, init_containers,
+		 &CONTAINER_STATUS),
 	KOBJ_ROW("nominatedNodeName", 11, KOBJ_TEXT, struct kobj_pod_status, nominated_node),
 	KOBJ_ROW("allocatedResources", 19, KOBJ_QUANTITIES, struct kobj_pod_status, allocated),
 	KOBJ_SUB("resources", 20, KOBJ_OBJECT, struct kobj_pod_status, resources, &RESOURCES),

@@ -96,15 +96,9 @@ static err_status read_scalar(struct kobj_decoder *d, const struct kobj_field *f
 			      uint64_t value, const struct kobj_path *path, void *place)
 {
 	switch (field->kind) {
-	case KOBJ_INT:
-		*(int64_t *)place = (int64_t)value;
-		return ERR_OK;
-	case KOBJ_BOOL:
-		*(bool *)place = value != 0;
-		return ERR_OK;
-	case KOBJ_TRISTATE:
-		*(int *)place = value != 0 ? 1 : -1;
-		return ERR_OK;
+	case KOBJ_INT: *(int64_t *)place = (int64_t)value; return ERR_OK;
+	case KOBJ_BOOL: *(bool *)place = value != 0; return ERR_OK;
+	case KOBJ_TRISTATE: *(int *)place = value != 0 ? 1 : -1; return ERR_OK;
 	case KOBJ_IGNORED:
 	case KOBJ_PRESENT:
 	case KOBJ_TEXT:
@@ -115,8 +109,7 @@ static err_status read_scalar(struct kobj_decoder *d, const struct kobj_field *f
 	case KOBJ_OBJECT:
 	case KOBJ_OBJECTS:
 	case KOBJ_PART:
-	case KOBJ_INLINE:
-		break;
+	case KOBJ_INLINE: break;
 	}
 	return fail_wire(d, path);
 }
@@ -126,11 +119,8 @@ static err_status read_bytes(struct kobj_decoder *d, const struct kobj_field *fi
 {
 	struct str *text;
 	switch (field->kind) {
-	case KOBJ_TEXT:
-		*(struct str *)place = bytes;
-		return ERR_OK;
-	case KOBJ_TIME:
-		return read_time(bytes, place) ? ERR_OK : fail_wire(d, path);
+	case KOBJ_TEXT: *(struct str *)place = bytes; return ERR_OK;
+	case KOBJ_TIME: return read_time(bytes, place) ? ERR_OK : fail_wire(d, path);
 	case KOBJ_TEXTS:
 		text = kobj_list_add(d, place, sizeof *text);
 		if (text == NULL)
@@ -138,21 +128,16 @@ static err_status read_bytes(struct kobj_decoder *d, const struct kobj_field *fi
 		*text = bytes;
 		return ERR_OK;
 	case KOBJ_PAIRS:
-	case KOBJ_QUANTITIES:
-		return read_pair(d, field, bytes, path, place);
-	case KOBJ_OBJECT:
-		return read_object(d, field, bytes, path, place);
-	case KOBJ_OBJECTS:
-		return read_item(d, field, bytes, path, place);
+	case KOBJ_QUANTITIES: return read_pair(d, field, bytes, path, place);
+	case KOBJ_OBJECT: return read_object(d, field, bytes, path, place);
+	case KOBJ_OBJECTS: return read_item(d, field, bytes, path, place);
 	case KOBJ_PART:
-	case KOBJ_INLINE:
-		return read_message(d, field->table, bytes, path, place);
+	case KOBJ_INLINE: return read_message(d, field->table, bytes, path, place);
 	case KOBJ_IGNORED:
 	case KOBJ_PRESENT:
 	case KOBJ_INT:
 	case KOBJ_BOOL:
-	case KOBJ_TRISTATE:
-		break;
+	case KOBJ_TRISTATE: break;
 	}
 	return fail_wire(d, path);
 }
@@ -224,9 +209,8 @@ static err_status read_message(struct kobj_decoder *d, const struct kobj_table *
 	return sort_pairs(d, table, path, object);
 }
 
-err_status kobj_from_protobuf(struct arena *arena, const struct kobj_table *table,
-			      struct str bytes, struct kobj_unknowns *ret_unknowns,
-			      void *ret_object, struct err *err)
+err_status kobj_from_protobuf(struct arena *arena, const struct kobj_table *table, struct str bytes,
+			      struct kobj_unknowns *ret_unknowns, void *ret_object, struct err *err)
 {
 	void *object = arena_alloc(arena, table->size_bytes);
 	struct kobj_unknowns unknowns = { .count = 0 };

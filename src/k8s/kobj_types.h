@@ -85,9 +85,9 @@ struct kobj_container {
 typedef KOBJ_LIST_OF(struct kobj_container) kobj_containers;
 
 struct kobj_volume_source { // only what decides whether a pod can be placed
-	bool needs_claim;       // persistentVolumeClaim, ephemeral
-	bool needs_driver;      // csi
-	bool needs_attach;      // disks in the old in-tree form
+	bool needs_claim;   // persistentVolumeClaim, ephemeral
+	bool needs_driver;  // csi
+	bool needs_attach;  // disks in the old in-tree form
 };
 struct kobj_volume {
 	struct str name;
@@ -135,6 +135,5 @@ struct kobj_pod {
 	struct kobj_pod_spec spec;
 	struct kobj_pod_status status;
 };
-
 
 extern const struct kobj_table KOBJ_META, KOBJ_POD, KOBJ_CONDITION;

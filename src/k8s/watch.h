@@ -12,14 +12,14 @@ typedef enum watch_event {
 	WATCH_ADDED, // new, or changed while we did not look
 	WATCH_MODIFIED,
 	WATCH_DELETED,
-	WATCH_RESYNC, // a new list begins: forget what it will not name again at WATCH_SYNCED
-	WATCH_SYNCED, // the list is complete
+	WATCH_RESYNC, // a list begins (anew, if none was SYNCED since): mark all as not seen
+	WATCH_SYNCED, // the list is complete: what was not ADDED since RESYNC is gone
 	WATCH_FAILED, // an attempt failed; err says why; it is tried again
 } watch_event;
 
 struct watch_item {
 	watch_event event;
-	struct str object; // bytes of the object; empty for RESYNC, SYNCED, FAILED
+	struct str object; // bytes of the object, without envelope; empty for the other events
 	bool is_protobuf;
 	struct str resource_version; // of SYNCED
 	const struct err *err;       // of FAILED
@@ -36,6 +36,9 @@ struct watch_config {
 };
 
 struct watch;
+// fn is never called from inside watch_start. The client must outlive the watch.
 struct watch *watch_start(struct k8s_client *client, const struct watch_config *config);
-void watch_stop(struct watch *watch);                    // NULL allowed
-uint64_t watch_last_event_ns(const struct watch *watch); // age of the cache
+void watch_stop(struct watch *watch); // NULL allowed; also inside fn
+// When the server was last heard of (bytes of the stream, bookmarks too): age of the cache.
+uint64_t watch_last_event_ns(const struct watch *watch);
+bool watch_is_synced(const struct watch *watch);

@@ -7,8 +7,10 @@
 static const char POD_JSON[] =
 	"{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"p\",\"namespace\":\"a\","
 	"\"uid\":\"u1\",\"creationTimestamp\":\"2026-02-10T00:00:00Z\",\"labels\":{\"b\":\"2\","
-	"\"a\":\"1\"},\"managedFields\":[{}]},\"spec\":{\"schedulerName\":\"gpuaas\",\"containers\":"
-	"[{\"name\":\"main\",\"image\":\"x\",\"resources\":{\"requests\":{\"cpu\":1,\"memory\":\"1Gi\","
+	"\"a\":\"1\"},\"managedFields\":[{}]},\"spec\":{\"schedulerName\":\"gpuaas\","
+	"\"containers\":"
+	"[{\"name\":\"main\",\"image\":\"x\",\"resources\":{\"requests\":{\"cpu\":1,\"memory\":"
+	"\"1Gi\","
 	"\"x.io/y\":0.5}},\"ports\":[{\"hostPort\":80,\"containerPort\":8080}]}],\"volumes\":["
 	"{\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":\"c\"}},{\"name\":\"w\","
 	"\"emptyDir\":{}}],\"affinity\":{\"nodeAffinity\":{"
@@ -154,8 +156,8 @@ static void test_protobuf(struct check *c, struct arena *arena)
 	struct kobj_unknowns unknowns;
 	struct kobj_pod pod;
 	struct err err = { 0 };
-	err_status status = kobj_from_protobuf(arena, &KOBJ_POD, buf_str(&bytes), &unknowns, &pod,
-					       &err);
+	err_status status =
+		kobj_from_protobuf(arena, &KOBJ_POD, buf_str(&bytes), &unknowns, &pod, &err);
 	CHECK_INT(c, "decodes", status, ERR_OK);
 	CHECK_STR(c, "name", pod.meta.name, "p");
 	CHECK_INT(c, "created", pod.meta.created_s, 1770681600);

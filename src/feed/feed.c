@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "feed/feed.h"
+
+#include "base/quantity.h"
+#include "feed/spec_parts.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+void *build_alloc(struct build *build, size_t count, size_t size_bytes)
+{
+	void *memory = arena_alloc_array(build->arena, count, size_bytes);
+	build->failed = build->failed || memory == NULL;
+	return memory;
+}
+
+void build_refuse(struct build *build, sched_code code, const char *fmt, ...)
+{
+	struct sched_spec *spec = build->spec;
+	char text[200];
+	va_list args;
+	va_start(args, fmt);
+	(void)vsnprintf(text, sizeof text, fmt, args);
+	va_end(args);
+	ASSERT(sched_code_is_pod(code));
+	for (size_t i = 0; i < spec->refusal_count; i++) {
+		if (spec->refusals[i].code == (int)code && str_eq_c(spec->refusals[i].detail, text))
+			return;
+	}
+	if (spec->refusal_count == build->refusal_cap)
+		return; // enough reasons to refuse it
+	struct str detail = arena_dup(build->arena, str_of(text));
+	if (detail.data == NULL)
+		build->failed = true;
+	else
+		spec->refusals[spec->refusal_count++] = (struct sched_refusal){ code, detail };
+}
+
+size_t build_limit(struct build *build, size_t count, const char *what)
+{
+	if (count > BUILD_ITEMS_MAX)
+		build_refuse(build, SCHED_CODE_UNSUPPORTED_VALUE, "more than %d %s",
+			     BUILD_ITEMS_MAX, what);
+	return min_size(count, BUILD_ITEMS_MAX);
+}
+
+struct sched_labels feed_labels(const struct kobj_pairs *pairs)
+{
+	_Static_assert(sizeof(struct kobj_pair) == sizeof(struct sched_label), "two texts");
+	return (struct sched_labels){ (void *)pairs->items, pairs->count };
+}
+
+static void build_tolerations(struct build *build)
+{
+	const struct kobj_pod_spec *pod = &build->pod->spec;
+	struct sched_spec *spec = build->spec;
+	size_t count = build_limit(build, pod->tolerations.count, "tolerations");
+	spec->tolerations = build_alloc(build, count, sizeof *spec->tolerations);
+	for (size_t i = 0; spec->tolerations != NULL && i < count; i++) {
+		const struct kobj_toleration *t = &pod->tolerations.items[i];
+		bool is_equal = t->op.len == 0 || str_eq_c(t->op, "Equal");
+		bool is_exists = str_eq_c(t->op, "Exists");
+		if (!is_equal && !is_exists)
+			build_refuse(build, SCHED_CODE_UNSUPPORTED_VALUE,
+				     "operator " STR_FMT " of a toleration", STR_ARG(t->op));
+		spec->tolerations[spec->toleration_count++] =
+			(struct sched_toleration){ .key = t->key,
+						   .value = t->value,
+						   .any_value = is_exists,
+						   .effect = t->effect };
+	}
+}
+
+static void add_ports(struct build *build, const struct kobj_container *container)
+{
+	struct sched_spec *spec = build->spec;
+	for (size_t i = 0; i < container->ports.count; i++) {
+		const struct kobj_port *port = &container->ports.items[i];
+		if (port->host_port <= 0)
+			continue;
+		struct str protocol = port->protocol.len == 0 ? STR("TCP") : port->protocol;
+		spec->ports[spec->port_count++] =
+			(struct sched_port){ port->host_port, protocol, port->host_ip };
+	}
+}
+
+static bool is_sidecar(const struct kobj_container *container)
+{
+	return str_eq_c(container->restart_policy, "Always");
+}
+
+static void build_ports(struct build *build)
+{
+	const struct kobj_pod_spec *pod = &build->pod->spec;
+	size_t max = 0;
+	for (size_t i = 0; i < pod->containers.count; i++)
+		max += pod->containers.items[i].ports.count;
+	for (size_t i = 0; i < pod->init_containers.count; i++)
+		max += pod->init_containers.items[i].ports.count;
+	build->spec->ports = build_alloc(build, max, sizeof *build->spec->ports);
+	if (build->spec->ports == NULL)
+		return;
+	for (size_t i = 0; i < pod->init_containers.count; i++) {
+		if (is_sidecar(&pod->init_containers.items[i]))
+			add_ports(build, &pod->init_containers.items[i]);
+	}
+	for (size_t i = 0; i < pod->containers.count; i++)
+		add_ports(build, &pod->containers.items[i]);
+}
+
+static bool restarts_all(const kobj_containers *containers)
+{
+	for (size_t i = 0; i < containers->count; i++) {
+		for (size_t k = 0; k < containers->items[i].restart_rules.count; k++) {
+			if (str_eq_c(containers->items[i].restart_rules.items[k].action,
+				     "RestartAllContainers"))
+				return true;
+		}
+	}
+	return false;
+}
+
+// What a pod needs the kubelet to have declared (kube-scheduler's plugin NodeDeclaredFeatures).
+static void build_features(struct build *build)
+{
+	const struct kobj_pod_spec *pod = &build->pod->spec;
+	struct sched_spec *spec = build->spec;
+	spec->features = build_alloc(build, 2, sizeof *spec->features);
+	if (spec->features == NULL)
+		return;
+	if (restarts_all(&pod->containers) || restarts_all(&pod->init_containers))
+		spec->features[spec->feature_count++] = STR("RestartAllContainersOnContainerExits");
+	if (pod->host_network && pod->host_users < 0)
+		spec->features[spec->feature_count++] = STR("UserNamespacesHostNetworkSupport");
+}
+
+static void refuse_unsupported(struct build *build, const struct kobj_unknowns *unknowns)
+{
+	const struct kobj_pod_spec *pod = &build->pod->spec;
+	for (size_t i = 0; i < min_size(unknowns->count, KOBJ_UNKNOWN_MAX); i++)
+		build_refuse(build, SCHED_CODE_UNKNOWN_FIELD, STR_FMT, STR_ARG(unknowns->paths[i]));
+	for (size_t i = 0; i < pod->volumes.count; i++) {
+		const struct kobj_volume_source *source = &pod->volumes.items[i].source;
+		if (source->needs_claim || source->needs_driver || source->needs_attach)
+			build_refuse(build, SCHED_CODE_UNSUPPORTED_VOLUME, STR_FMT,
+				     STR_ARG(pod->volumes.items[i].name));
+	}
+	bool has_claims = pod->has_resource_claims;
+	for (size_t i = 0; i < pod->containers.count; i++)
+		has_claims = has_claims || pod->containers.items[i].resources.has_claims;
+	for (size_t i = 0; i < pod->init_containers.count; i++)
+		has_claims = has_claims || pod->init_containers.items[i].resources.has_claims;
+	if (has_claims)
+		build_refuse(build, SCHED_CODE_UNSUPPORTED_CLAIM, "spec.resourceClaims");
+	if (pod->has_scheduling_group)
+		build_refuse(build, SCHED_CODE_UNSUPPORTED_GROUP, "spec.schedulingGroup");
+}
+
+static struct sched_spec *build_spec(struct arena *arena, const struct kobj_pod *pod,
+				     const struct kobj_unknowns *unknowns)
+{
+	enum { REFUSALS_MAX = 16 };
+	struct build build = { .arena = arena,
+			       .pod = pod,
+			       .spec = ARENA_NEW(arena, struct sched_spec) };
+	if (build.spec == NULL)
+		return NULL;
+	build.spec->refusals = build_alloc(&build, REFUSALS_MAX, sizeof *build.spec->refusals);
+	if (build.failed)
+		return NULL;
+	build.refusal_cap = REFUSALS_MAX;
+	refuse_unsupported(&build, unknowns);
+	build_amounts(&build);
+	build_affinity(&build);
+	build_tolerations(&build);
+	build_ports(&build);
+	build_spreads(&build);
+	build_features(&build);
+	build_gpu(&build);
+	return build.failed ? NULL : build.spec;
+}
+
+bool feed_pod(struct arena *arena, const struct kobj_pod *pod, const struct kobj_unknowns *unknowns,
+	      struct str scheduler_name, struct sched_pod_in *ret_pod)
+{
+	const struct sched_spec *spec = build_spec(arena, pod, unknowns);
+	if (spec == NULL)
+		return false;
+	*ret_pod = (struct sched_pod_in){
+		.uid = pod->meta.uid,
+		.namespace_ = pod->meta.namespace_,
+		.name = pod->meta.name,
+		.node = pod->spec.node_name,
+		.labels = feed_labels(&pod->meta.labels),
+		.created_s = pod->meta.created_s,
+		.priority = pod->spec.priority,
+		.is_ours = str_eq(pod->spec.scheduler_name, scheduler_name),
+		.is_gated = pod->spec.gates.count > 0,
+		.is_terminating = pod->meta.deleted_s != 0,
+		.spec = spec,
+	};
+	return true;
+}
+
+bool feed_pod_is_finished(const struct kobj_pod *pod)
+{
+	return str_eq_c(pod->status.phase, "Succeeded") || str_eq_c(pod->status.phase, "Failed");
+}
+
+static bool is_not_ready(const struct kobj_node *node)
+{
+	for (size_t i = 0; i < node->conditions.count; i++) {
+		if (str_eq_c(node->conditions.items[i].type, "Ready"))
+			return !str_eq_c(node->conditions.items[i].status, "True");
+	}
+	return false; // a node that says nothing about it is left to its taints
+}
+
+bool feed_node(struct arena *arena, const struct kobj_node *node, struct sched_node_in *ret_node)
+{
+	struct sched_amount *amounts =
+		ARENA_ARRAY(arena, struct sched_amount, node->allocatable.count);
+	struct sched_taint *taints = ARENA_ARRAY(arena, struct sched_taint, node->taints.count);
+	size_t count = 0;
+	if (amounts == NULL || taints == NULL)
+		return false;
+	for (size_t i = 0; i < node->allocatable.count; i++) {
+		const struct kobj_pair *pair = &node->allocatable.items[i];
+		int64_t amount;
+		bool good = str_eq_c(pair->key, "cpu") ? quantity_to_milli(pair->value, &amount)
+						       : quantity_to_units(pair->value, &amount);
+		if (good) // what cannot be read is as if the node had none of it
+			amounts[count++] = (struct sched_amount){ pair->key, amount };
+	}
+	for (size_t i = 0; i < node->taints.count; i++) {
+		const struct kobj_taint *taint = &node->taints.items[i];
+		taints[i] = (struct sched_taint){ taint->key, taint->value, taint->effect };
+	}
+	*ret_node = (struct sched_node_in){
+		.name = node->meta.name,
+		.labels = feed_labels(&node->meta.labels),
+		.allocatable = amounts,
+		.allocatable_count = count,
+		.taints = taints,
+		.taint_count = node->taints.count,
+		.features = node->features.items,
+		.feature_count = node->features.count,
+		.is_cordoned = node->unschedulable,
+		.is_not_ready = is_not_ready(node),
+	};
+	return true;
+}
+
+bool feed_devices(struct arena *arena, const struct kobj_gpu_node *node,
+		  struct sched_device_in **ret_devices, size_t *ret_count)
+{
+	size_t count = min_size(node->devices.count, SCHED_DEVICES_MAX);
+	struct sched_device_in *devices = ARENA_ARRAY(arena, struct sched_device_in, count);
+	if (devices == NULL)
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		const struct kobj_gpu *gpu = &node->devices.items[i];
+		devices[i] = (struct sched_device_in){ .uuid = gpu->uuid,
+						       .model = gpu->model,
+						       .index = gpu->index,
+						       .memory_mib = gpu->memory_mib,
+						       .is_healthy = gpu->healthy > 0 };
+	}
+	*ret_devices = devices;
+	*ret_count = count;
+	return true;
+}

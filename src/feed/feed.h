@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// From decoded Kubernetes objects to what the scheduling core takes in; pure, shared by the daemon
+// and the simulator so that both decide the same. Results lie in the caller's arena and borrow
+// from the decoded object. A pod with something that this code cannot honour gets refusals in its
+// spec instead of an error: it is then refused with that reason, never placed as if it held.
+#pragma once
+
+#include "k8s/kobj_node.h"
+#include "sched/sched.h"
+
+#define FEED_PLAN_ANNOTATION "gpuaas.io/devices"
+#define FEED_MAC_ANNOTATION "gpuaas.io/devices-mac"
+#define FEED_GPU_RESOURCE "nvidia.com/gpu"
+
+// ret_pod->device_uuids is left empty: whether the plan annotation is to be believed is the
+// caller's to say (feed_plan_read). False only at the arena's limit.
+MUST_USE bool feed_pod(struct arena *arena, const struct kobj_pod *pod,
+		       const struct kobj_unknowns *unknowns, struct str scheduler_name,
+		       struct sched_pod_in *ret_pod);
+bool feed_pod_is_finished(const struct kobj_pod *pod); // Succeeded or Failed: holds nothing
+MUST_USE bool feed_node(struct arena *arena, const struct kobj_node *node,
+			struct sched_node_in *ret_node);
+MUST_USE bool feed_devices(struct arena *arena, const struct kobj_gpu_node *node,
+			   struct sched_device_in **ret_devices, size_t *ret_count);
+struct sched_labels feed_labels(const struct kobj_pairs *pairs); // the same memory
+
+// The plan in the annotation of a Binding: [{"container","resource","uuid","milli","memory_mib"}].
+void feed_plan_write(struct buf *out, const struct sched_grant *grants, size_t count);
+// UUIDs of a plan, each once; false when it is not such a text.
+MUST_USE bool feed_plan_read(struct arena *arena, struct str text, struct str **ret_uuids,
+			     size_t *ret_count);

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// The annotations by which a pod says what GPU it needs, and the plan that answers them.
+#include "base/quantity.h"
+#include "feed/spec_parts.h"
+
+static struct str annotation(const struct build *build, const char *name)
+{
+	return kobj_pairs_get(&build->pod->meta.annotations, str_of(name));
+}
+
+static void refuse_annotation(struct build *build, const char *name, const char *wanted)
+{
+	struct str text = annotation(build, name);
+	build_refuse(build, SCHED_CODE_INVALID_ANNOTATION, "%s must be %s, not \"%.*s\"", name,
+		     wanted, (int)min_size(text.len, 60), text.data);
+}
+
+static void read_models(struct build *build)
+{
+	enum { MODELS_MAX = 32 };
+	static const char NAME[] = "gpuaas.io/gpu-models";
+	struct str rest = annotation(build, NAME), part;
+	struct sched_spec *spec = build->spec;
+	if (rest.data == NULL)
+		return;
+	spec->gpu_models = build_alloc(build, MODELS_MAX, sizeof *spec->gpu_models);
+	if (spec->gpu_models == NULL)
+		return;
+	while (str_split_next(&rest, ',', &part)) {
+		part = str_trim(part);
+		if (part.len == 0)
+			continue;
+		if (spec->gpu_model_count == MODELS_MAX) {
+			refuse_annotation(build, NAME, "a list of at most 32 models");
+			return;
+		}
+		spec->gpu_models[spec->gpu_model_count++] = part;
+	}
+	if (spec->gpu_model_count == 0)
+		refuse_annotation(build, NAME, "a comma list of models");
+}
+
+static void read_version(struct build *build, const char *name, struct sched_version *ret_version)
+{
+	struct str text = annotation(build, name);
+	if (text.data != NULL && !sched_version_parse(str_trim(text), ret_version))
+		refuse_annotation(build, name, "a version such as 535.104");
+}
+
+static void read_memory(struct build *build)
+{
+	enum { MIB = 1024 * 1024 };
+	static const char NAME[] = "gpuaas.io/min-gpu-memory";
+	struct str text = annotation(build, NAME);
+	int64_t bytes;
+	if (text.data == NULL)
+		return;
+	if (!quantity_to_units(str_trim(text), &bytes) || bytes < 0) {
+		refuse_annotation(build, NAME, "a quantity such as 40Gi");
+		return;
+	}
+	build->spec->gpu_memory_mib_min = bytes / MIB + (bytes % MIB != 0);
+}
+
+void build_gpu(struct build *build)
+{
+	static const char *const NOT_YET[] = { "gpuaas.io/gang", "gpuaas.io/topology" };
+	read_models(build);
+	read_memory(build);
+	read_version(build, "gpuaas.io/min-compute", &build->spec->compute_min);
+	read_version(build, "gpuaas.io/min-driver", &build->spec->driver_min);
+	read_version(build, "gpuaas.io/min-cuda", &build->spec->cuda_min);
+	for (size_t i = 0; i < ARRAY_COUNT(NOT_YET); i++) {
+		if (annotation(build, NOT_YET[i]).data != NULL)
+			build_refuse(build, SCHED_CODE_UNSUPPORTED_VALUE, "annotation %s",
+				     NOT_YET[i]);
+	}
+}
+
+void feed_plan_write(struct buf *out, const struct sched_grant *grants, size_t count)
+{
+	enum { WHOLE_MILLI = 1000 };
+	buf_put_byte(out, '[');
+	for (size_t i = 0; i < count; i++) {
+		buf_put_c(out, i > 0 ? ",{\"container\":" : "{\"container\":");
+		buf_put_json(out, grants[i].container);
+		buf_put_c(out, ",\"resource\":\"" FEED_GPU_RESOURCE "\",\"uuid\":");
+		buf_put_json(out, grants[i].uuid);
+		buf_printf(out, ",\"milli\":%d,\"memory_mib\":%lld}", WHOLE_MILLI,
+			   (long long)grants[i].memory_mib);
+	}
+	buf_put_byte(out, ']');
+}
+
+bool feed_plan_read(struct arena *arena, struct str text, struct str **ret_uuids, size_t *ret_count)
+{
+	AUTO(json_decrefp) json_t *plan = NULL;
+	if (text.len == 0 || json_parse(text, &plan, NULL) != ERR_OK || !json_is_array(plan))
+		return false;
+	size_t max = json_array_size(plan), count = 0;
+	struct str *uuids = ARENA_ARRAY(arena, struct str, max);
+	for (size_t i = 0; uuids != NULL && i < max; i++) {
+		struct str uuid = json_text(json_array_get(plan, i), "uuid");
+		if (uuid.len == 0)
+			return false;
+		bool is_known = false; // an init container shares devices with the others
+		for (size_t k = 0; k < count; k++)
+			is_known = is_known || str_eq(uuids[k], uuid);
+		if (!is_known)
+			uuids[count++] = arena_dup(arena, uuid);
+	}
+	if (uuids == NULL || (count > 0 && uuids[count - 1].data == NULL))
+		return false;
+	*ret_uuids = uuids;
+	*ret_count = count;
+	return true;
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Building a sched_spec from the parts of a pod; internal to this folder. Memory is the arena's;
+// running out of it sets failed, and the caller gives up at the end.
+#pragma once
+
+#include "feed/feed.h"
+
+enum { BUILD_ITEMS_MAX = 128 }; // of one list that every decision walks
+
+struct build {
+	struct arena *arena;
+	const struct kobj_pod *pod;
+	struct sched_spec *spec;
+	size_t refusal_cap;
+	bool failed;
+};
+
+void *build_alloc(struct build *build, size_t count, size_t size_bytes); // NULL sets failed
+void build_refuse(struct build *build, sched_code code, const char *fmt, ...) PRINTF_LIKE(3, 4);
+// The count, or the maximum with a refusal: no tenant's pod may slow the decisions about others.
+size_t build_limit(struct build *build, size_t count, const char *what);
+struct sched_selector build_pairs(struct build *build, const struct kobj_pairs *pairs);
+// where: path of the selector, for the reason.
+struct sched_selector build_requirements(struct build *build, const kobj_requirements *items,
+					 const char *where);
+void build_amounts(struct build *build);
+void build_affinity(struct build *build);
+void build_spreads(struct build *build);
+void build_gpu(struct build *build);

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside of the scheduling core, for the files of this folder only. Nodes lie in slots and their
+// amounts in columns, one a resource, so that a decision walks plain arrays. Pods with equal
+// specs share a shape: a shape that fits nowhere parks with all its pods, and only what changed
+// on a node wakes it. Everything here is owned by struct sched.
+#pragma once
+
+#include "base/map.h"
+#include "sched/link.h"
+#include "sched/sched.h"
+#include "sched/tree.h"
+
+enum { DIM_PODS, DIM_CPU, DIM_MEMORY, DIM_GPU, DIMS_FIXED };
+#define DIM_NONE UINT32_MAX // no node names the resource
+enum { FACTS_FRESH_MS = 5000, RETRY_FIRST_MS = 1000, RETRY_MAX_MS = 60000 };
+
+struct column { // one resource over all node slots
+	char *name;
+	int64_t *alloc, *used;
+};
+
+struct device {
+	char *uuid, *model;
+	int64_t index, memory_mib;
+	bool is_healthy;
+	bool is_present; // the node's agent names it now
+	struct pod *holder;
+};
+
+struct node {
+	struct str name;
+	uint32_t slot;
+	bool is_known; // seen itself, not only named by a pod or a GPUNode
+	bool is_cordoned, is_not_ready, is_touched;
+	struct sched_labels labels;
+	struct sched_taint *taints;
+	size_t taint_count;
+	struct str *features;
+	size_t feature_count;
+	uint64_t static_gen; // of the last change that has nothing to do with pods
+	uint64_t hash;       // of what sched_node_set was told
+	struct device *devices;
+	size_t device_count, present_count;
+	struct link pods; // on this node, by on_node
+};
+
+struct shape {
+	struct arena *arena; // of spec and key
+	const struct sched_spec *spec;
+	struct str key;
+	uint32_t *dims; // of spec->amounts
+	uint64_t dims_gen;
+	size_t pod_count;        // references
+	struct tree waiting;     // its pods that may be tried, in queue order
+	struct tree_node active; // in sched->active under its first pod's key
+	struct link in_parked, in_telling;
+	bool is_stale;         // nodes changed since the facts were found
+	uint64_t *static_fits; // one bit a slot
+	uint32_t static_cap;   // slots
+	uint64_t static_gen;
+	struct sched_facts facts; // of the last failure
+	uint64_t facts_gen;       // of their last change, 0: none yet
+	int64_t told_ms;          // when its pods were told last
+	struct tree_node *cursor; // next pod to be told of the facts
+};
+
+typedef enum pod_place { // where a waiting pod is kept
+	PLACE_NONE,
+	PLACE_SHAPE,   // in shape->waiting
+	PLACE_HELD,    // failed for reasons of its own labels; tried again with any change
+	PLACE_BACKOFF, // a bind failed; tried again at retry_ms
+} pod_place;
+
+struct pod {
+	struct str *texts; // memory of the three below
+	struct str uid;
+	struct tree_key key;
+	struct sched_labels labels;
+	struct shape *shape;
+	sched_state state;
+	pod_place place;
+	bool is_ours, is_terminating;
+	struct tree_node in_queue, in_shape;
+	struct node *node; // assumed or bound
+	struct link on_node, in_apart, in_place, in_tell;
+	int64_t retry_ms;
+	uint32_t failures;
+	struct node *avoid;        // where the last bind failed
+	struct sched_facts *facts; // of its own (held, backoff, refused); NULL: the shape's
+	uint64_t told_gen;         // facts_gen of the shape when it was told; 0: never
+	uint64_t told_codes;       // as a set
+};
+
+struct sched {
+	uint64_t seed;
+	struct column columns[SCHED_RESOURCES_MAX];
+	uint32_t column_count;
+	uint64_t columns_gen, gen, facts_gen; // gen: of changes to nodes
+	struct node **nodes;                  // by slot, NULL: free
+	uint32_t slot_count, slot_cap;
+	struct map *node_by_name, *pod_by_uid, *pod_by_name, *shape_by_key, *namespaces;
+	struct tree queue;               // all waiting pods, for positions
+	struct tree active;              // shapes to be tried
+	struct link parked, telling;     // shapes
+	struct link held, backoff, tell; // waiting pods
+	struct link apart;               // pods on nodes that have anti-affinity
+	uint32_t *touched;               // slots whose room or properties changed
+	uint32_t touched_count;
+	bool wakes_all, wakes_near; // near: a pod came to a node
+	int64_t now_ms;
+	size_t state_counts[SCHED_STATE_BOUND + 1];
+	struct sched_grant grants[SCHED_DEVICES_MAX];
+	struct sched_facts told; // lent with the last decision
+};
+
+void *core_alloc(size_t count, size_t size_bytes); // zeroed; ends the program without memory
+// Copies of texts in one block: the array first, its bytes behind it. NULL for count 0.
+struct str *core_texts_copy(const struct str *texts, size_t count);
+struct sched_labels core_labels_copy(const struct sched_labels *labels);
+uint32_t core_dim_find(const struct sched *sched, struct str resource);
+struct node *core_node_get(struct sched *sched, struct str name); // made if absent
+void core_node_release(struct sched *sched, struct node *node);   // freed if nothing needs it
+void core_touch(struct sched *sched, struct node *node);
+struct device *core_device_get(struct node *node, struct str uuid); // made; NULL: no room

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+// From what changed to the next decision. Shapes are tried in the order of their first pods; one
+// that fits nowhere is parked until a node that changed has room for it.
+#include "sched/parts.h"
+
+static void wake_due(struct sched *sched)
+{
+	for (struct link *at = sched->backoff.next, *next; at != &sched->backoff; at = next) {
+		struct pod *pod = LINK_OF(at, struct pod, in_place);
+		next = at->next;
+		if (pod->retry_ms > sched->now_ms)
+			continue;
+		pod_set_facts(pod, NULL);
+		pod_wait(sched, pod, PLACE_SHAPE);
+	}
+	// A look at what is stale keeps the numbers true, and is the safety net under the wake-ups.
+	for (struct link *at = sched->parked.next, *next; at != &sched->parked; at = next) {
+		struct shape *shape = LINK_OF(at, struct shape, in_parked);
+		next = at->next;
+		if (shape->is_stale && shape->told_ms + FACTS_FRESH_MS <= sched->now_ms)
+			shape_activate(sched, shape);
+	}
+}
+
+static bool has_terms(const struct sched_spec *spec)
+{
+	return spec->near_count + spec->apart_count + spec->spread_count > 0;
+}
+
+static bool may_fit(struct sched *sched, struct shape *shape)
+{
+	uint64_t existing = code_bit(SCHED_CODE_EXISTING_ANTI_AFFINITY);
+	if (sched->wakes_all || has_terms(shape->spec) ||
+	    (facts_codes(&shape->facts) & existing) != 0)
+		return true;
+	shape_ready(sched, shape);
+	for (uint32_t i = 0; i < sched->touched_count; i++) {
+		const struct node *node = sched->nodes[sched->touched[i]];
+		if (shape_is_static_fit(shape, node->slot) && filter_has_room(sched, shape, node))
+			return true;
+	}
+	return false;
+}
+
+static void wake_held(struct sched *sched)
+{
+	for (struct link *at = sched->held.next, *next; at != &sched->held; at = next) {
+		struct pod *pod = LINK_OF(at, struct pod, in_place);
+		next = at->next;
+		pod_wait(sched, pod, PLACE_SHAPE);
+		shape_activate(sched, pod->shape);
+	}
+}
+
+static void wake_changed(struct sched *sched)
+{
+	bool is_touched = sched->touched_count > 0 || sched->wakes_all;
+	if (!is_touched && !sched->wakes_near)
+		return;
+	for (struct link *at = sched->parked.next, *next; at != &sched->parked; at = next) {
+		struct shape *shape = LINK_OF(at, struct shape, in_parked);
+		next = at->next;
+		shape->is_stale = true;
+		bool wakes = is_touched ? may_fit(sched, shape) : has_terms(shape->spec);
+		if (wakes)
+			shape_activate(sched, shape);
+	}
+	if (is_touched)
+		wake_held(sched);
+	for (uint32_t i = 0; i < sched->touched_count; i++)
+		sched->nodes[sched->touched[i]]->is_touched = false;
+	sched->touched_count = 0;
+	sched->wakes_all = sched->wakes_near = false;
+}
+
+static void lend_pod(const struct pod *pod, struct sched_decision *ret)
+{
+	*ret = (struct sched_decision){ .uid = pod->uid,
+					.namespace_ = pod->key.namespace_,
+					.name = pod->key.name };
+}
+
+static void assume(struct sched *sched, struct pod *pod, struct node *node,
+		   struct sched_decision *ret)
+{
+	pod_leave(sched, pod);
+	pod_account(sched, pod, node);
+	pod_set_state(sched, pod, SCHED_STATE_ASSUMED);
+	lend_pod(pod, ret);
+	ret->verb = SCHED_BIND;
+	ret->node = node->name;
+	ret->grant_count = place_devices(sched, pod, node);
+	ret->grants = sched->grants;
+}
+
+// Facts over all nodes; true when a node has no reason against it. ret_is_own: some node fails
+// for the labels of this pod alone, so that other pods of its shape may do better.
+static bool collect(const struct check *check, struct sched_facts *ret_facts, bool *ret_is_own)
+{
+	struct sched *sched = check->sched;
+	*ret_facts = (struct sched_facts){ .count = 0 };
+	*ret_is_own = false;
+	size_t known = 0;
+	bool fits = false;
+	for (uint32_t slot = 0; slot < sched->slot_count; slot++) {
+		const struct node *node = sched->nodes[slot];
+		if (node == NULL || !node->is_known)
+			continue;
+		known++;
+		uint64_t fails = filter_collect(check, node, ret_facts);
+		fits = fits || fails == 0;
+		if (fails == code_bit(SCHED_CODE_EXISTING_ANTI_AFFINITY))
+			*ret_is_own = true;
+	}
+	if (known == 0)
+		(void)facts_add(ret_facts, SCHED_CODE_NO_NODES, 0);
+	return fits;
+}
+
+static bool facts_equal(const struct sched_facts *a, const struct sched_facts *b)
+{
+	if (a->count != b->count)
+		return false;
+	for (size_t i = 0; i < a->count; i++) {
+		const struct sched_fact *x = &a->items[i], *y = &b->items[i];
+		if (x->code != y->code || x->detail != y->detail || x->nodes != y->nodes ||
+		    x->need != y->need || x->have != y->have)
+			return false;
+	}
+	return true;
+}
+
+// Numbers alone are told again only after a while: each is a write to the API server.
+static void park(struct sched *sched, struct shape *shape, const struct sched_facts *facts)
+{
+	shape_park(sched, shape);
+	if (shape->facts_gen != 0 && facts_equal(&shape->facts, facts))
+		return;
+	bool is_new_code = facts_codes(&shape->facts) != facts_codes(facts);
+	bool is_due = shape->told_ms + FACTS_FRESH_MS <= sched->now_ms;
+	if (shape->facts_gen != 0 && !is_new_code && !is_due) {
+		shape->is_stale = true;
+		return;
+	}
+	shape->facts = *facts;
+	shape->facts_gen = ++sched->facts_gen;
+	shape->told_ms = sched->now_ms;
+	shape_tell(sched, shape);
+}
+
+static void hold(struct sched *sched, struct pod *pod, const struct sched_facts *facts)
+{
+	bool is_same = pod->facts != NULL && facts_equal(pod->facts, facts);
+	pod_set_facts(pod, facts);
+	pod_wait(sched, pod, PLACE_HELD);
+	if (is_same)
+		link_drop(&pod->in_tell);
+}
+
+static bool try_shape(struct sched *sched, struct shape *shape, struct sched_decision *ret)
+{
+	struct pod *pod = LINK_OF(tree_first(&shape->waiting), struct pod, in_shape);
+	shape_ready(sched, shape);
+	struct affinity *affinity = affinity_new(sched, pod);
+	struct check check = { sched, pod, shape, affinity };
+	struct node *node = place_best(&check);
+	if (node != NULL) {
+		affinity_free(affinity);
+		assume(sched, pod, node, ret);
+		return true;
+	}
+	struct sched_facts facts;
+	bool is_own;
+	bool fits = collect(&check, &facts, &is_own);
+	ASSERT(!fits); // both ways of asking must agree
+	affinity_free(affinity);
+	if (is_own)
+		hold(sched, pod, &facts);
+	else
+		park(sched, shape, &facts);
+	return false;
+}
+
+static void lend_facts(struct sched *sched, struct pod *pod, const struct sched_facts *facts,
+		       struct sched_decision *ret)
+{
+	uint64_t codes = facts_codes(facts);
+	lend_pod(pod, ret);
+	sched->told = *facts;
+	ret->verb = pod->state == SCHED_STATE_REFUSED ? SCHED_REFUSE : SCHED_WAIT;
+	ret->facts = &sched->told;
+	ret->is_same_codes = pod->told_codes == codes;
+	pod->told_codes = codes;
+}
+
+static bool tell_pod(struct sched *sched, struct sched_decision *ret)
+{
+	while (!link_is_empty(&sched->tell)) {
+		struct pod *pod = LINK_OF(sched->tell.next, struct pod, in_tell);
+		link_drop(&pod->in_tell);
+		if (pod->facts != NULL) {
+			pod->told_gen = 0;
+			lend_facts(sched, pod, pod->facts, ret);
+			return true;
+		}
+		if (pod->shape->facts_gen == 0 || pod->told_gen == pod->shape->facts_gen)
+			continue;
+		pod->told_gen = pod->shape->facts_gen;
+		lend_facts(sched, pod, &pod->shape->facts, ret);
+		return true;
+	}
+	return false;
+}
+
+static bool tell_shape(struct sched *sched, struct sched_decision *ret)
+{
+	while (!link_is_empty(&sched->telling)) {
+		struct shape *shape = LINK_OF(sched->telling.next, struct shape, in_telling);
+		while (shape->cursor != NULL) {
+			struct pod *pod = LINK_OF(shape->cursor, struct pod, in_shape);
+			shape->cursor = tree_next(shape->cursor);
+			if (pod->told_gen == shape->facts_gen)
+				continue;
+			pod->told_gen = shape->facts_gen;
+			lend_facts(sched, pod, &shape->facts, ret);
+			return true;
+		}
+		link_drop(&shape->in_telling);
+	}
+	return false;
+}
+
+bool sched_next(struct sched *sched, int64_t now_ms, struct sched_decision *ret)
+{
+	sched->now_ms = max_i64(sched->now_ms, now_ms);
+	wake_due(sched);
+	wake_changed(sched);
+	struct tree_node *first;
+	while ((first = tree_first(&sched->active)) != NULL) {
+		if (try_shape(sched, LINK_OF(first, struct shape, active), ret))
+			return true;
+	}
+	return tell_pod(sched, ret) || tell_shape(sched, ret);
+}
+
+int64_t sched_wake_ms(const struct sched *sched)
+{
+	int64_t wake_ms = INT64_MAX;
+	for (const struct link *at = sched->backoff.next; at != &sched->backoff; at = at->next)
+		wake_ms = min_i64(wake_ms, LINK_OF((uintptr_t)at, struct pod, in_place)->retry_ms);
+	for (const struct link *at = sched->parked.next; at != &sched->parked; at = at->next) {
+		const struct shape *shape = LINK_OF((uintptr_t)at, struct shape, in_parked);
+		if (shape->is_stale)
+			wake_ms = min_i64(wake_ms, shape->told_ms + FACTS_FRESH_MS);
+	}
+	return wake_ms;
+}
+
+void sched_bind_failed(struct sched *sched, struct str uid, int64_t now_ms)
+{
+	struct pod *pod = map_find(sched->pod_by_uid, uid);
+	if (pod == NULL || pod->state != SCHED_STATE_ASSUMED)
+		return;
+	struct node *node = pod->node;
+	struct sched_facts facts = { .count = 0 };
+	sched->now_ms = max_i64(sched->now_ms, now_ms);
+	pod->failures++;
+	facts_add(&facts, SCHED_CODE_BIND_FAILED, 0)->need = pod->failures;
+	bool is_node_kept = node->is_known;
+	pod_unaccount(sched, pod);
+	pod_set_state(sched, pod, SCHED_STATE_WAITING);
+	pod->avoid = is_node_kept ? node : NULL;
+	int64_t delay_ms = (int64_t)RETRY_FIRST_MS << min_i64(pod->failures - 1, 6);
+	pod->retry_ms = sched->now_ms + min_i64(delay_ms, RETRY_MAX_MS);
+	pod_set_facts(pod, &facts);
+	pod_wait(sched, pod, PLACE_BACKOFF);
+}
+
+bool sched_explain(struct sched *sched, struct str namespace_, struct str name,
+		   struct sched_explanation *ret)
+{
+	struct pod *pod = pod_find(sched, namespace_, name);
+	if (pod == NULL)
+		return false;
+	*ret = (struct sched_explanation){ .state = pod->state };
+	if (pod->node != NULL)
+		ret->node = pod->node->name;
+	if (tree_has(&pod->in_queue))
+		ret->position = tree_rank(&pod->in_queue) + 1;
+	if (pod->state != SCHED_STATE_WAITING || pod->place == PLACE_BACKOFF) {
+		if (pod->facts != NULL)
+			ret->facts = *pod->facts;
+		return true;
+	}
+	bool is_own;
+	shape_ready(sched, pod->shape);
+	struct affinity *affinity = affinity_new(sched, pod);
+	struct check check = { sched, pod, pod->shape, affinity };
+	bool fits = collect(&check, &ret->facts, &is_own);
+	if (fits) // it is about to be decided
+		ret->facts.count = 0;
+	affinity_free(affinity);
+	return true;
+}
+
+static size_t insert_name(struct str *names, size_t count, struct str name)
+{
+	size_t i = count;
+	for (; i > 0 && str_cmp(names[i - 1], name) > 0; i--)
+		names[i] = names[i - 1];
+	names[i] = name;
+	return count + 1;
+}
+
+size_t sched_feasible(struct sched *sched, struct str namespace_, struct str name,
+		      struct str *ret_nodes, size_t max)
+{
+	struct pod *pod = pod_find(sched, namespace_, name);
+	size_t count = 0;
+	if (pod == NULL || pod->state != SCHED_STATE_WAITING)
+		return 0;
+	shape_ready(sched, pod->shape);
+	struct affinity *affinity = affinity_new(sched, pod);
+	struct check check = { sched, pod, pod->shape, affinity };
+	for (uint32_t slot = 0; slot < sched->slot_count && count < max; slot++) {
+		const struct node *node = sched->nodes[slot];
+		if (node != NULL && filter_fits(&check, node))
+			count = insert_name(ret_nodes, count, node->name);
+	}
+	affinity_free(affinity);
+	return count;
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Texts of facts, counts, and the ledger's check of itself.
+#include "sched/parts.h"
+
+static const struct {
+	const char *name, *says, *next;
+	bool is_pod;
+} TABLE[SCHED_CODES] = {
+#define POD true
+#define NODE false
+#define X(name, text, scope, says, next) [SCHED_CODE_##name] = { text, says, next, scope },
+	SCHED_REASONS(X)
+#undef X
+#undef POD
+#undef NODE
+};
+
+const char *sched_code_name(sched_code code) { return TABLE[code].name; }
+const char *sched_code_says(sched_code code) { return TABLE[code].says; }
+const char *sched_code_next(sched_code code) { return TABLE[code].next; }
+bool sched_code_is_pod(sched_code code) { return TABLE[code].is_pod; }
+
+static struct str amount_text(struct arena *arena, struct str resource, int64_t amount)
+{
+	enum { MI = 1024 * 1024 };
+	char *text;
+	if (str_eq_c(resource, "cpu"))
+		text = arena_printf(arena, "%lldm cpu", (long long)amount);
+	else if (str_eq_c(resource, "memory") || str_eq_c(resource, "ephemeral-storage"))
+		text = arena_printf(arena, "%lldMi " STR_FMT, (long long)(amount / MI),
+				    STR_ARG(resource));
+	else
+		text = arena_printf(arena, "%lld " STR_FMT, (long long)amount, STR_ARG(resource));
+	return str_of(text);
+}
+
+static struct str version_text(struct arena *arena, int64_t number)
+{
+	if (number == 0)
+		return STR("unknown");
+	return str_of(arena_printf(arena, "%lld.%lld.%lld", (long long)(number / 1000000),
+				   (long long)(number / 1000 % 1000), (long long)(number % 1000)));
+}
+
+static struct str number_text(const struct sched_spec *spec, const struct sched_fact *fact,
+			      int64_t number, struct arena *arena)
+{
+	switch ((int)fact->code) {
+	case SCHED_CODE_RESOURCE_SHORT:
+	case SCHED_CODE_RESOURCE_TOO_LARGE:
+		return amount_text(arena, spec->amounts[fact->detail].resource, number);
+	case SCHED_CODE_GPU_MEMORY:
+		return str_of(arena_printf(arena, "%lld MiB a GPU", (long long)number));
+	case SCHED_CODE_GPU_COMPUTE:
+	case SCHED_CODE_DRIVER_VERSION:
+	case SCHED_CODE_CUDA_VERSION: return version_text(arena, number);
+	case SCHED_CODE_DEVICE_SHORT:
+		return str_of(arena_printf(arena, "%lld GPUs", (long long)number));
+	case SCHED_CODE_TOO_MANY_PODS:
+		return str_of(arena_printf(arena, "%lld pods", (long long)number));
+	default: // the other codes have no numbers
+		return STR("");
+	}
+}
+
+struct sched_reason sched_fact_text(const struct sched *sched, struct str namespace_,
+				    struct str name, const struct sched_fact *fact,
+				    struct arena *arena)
+{
+	struct sched_reason reason = { .code = sched_code_name(fact->code),
+				       .next = sched_code_next(fact->code),
+				       .need = STR(""),
+				       .have = STR(""),
+				       .nodes = fact->nodes };
+	const struct pod *pod = pod_find(sched, namespace_, name);
+	if (pod == NULL)
+		return reason;
+	const struct sched_spec *spec = pod->shape->spec;
+	if (fact->code <= SCHED_CODE_INVALID_OBJECT && fact->detail < spec->refusal_count) {
+		reason.need = arena_dup(arena, spec->refusals[fact->detail].detail);
+		return reason;
+	}
+	bool is_amount = fact->code == SCHED_CODE_RESOURCE_SHORT ||
+			 fact->code == SCHED_CODE_RESOURCE_TOO_LARGE;
+	if (is_amount && fact->detail >= spec->amount_count)
+		return reason;
+	reason.need = number_text(spec, fact, fact->need, arena);
+	reason.have = number_text(spec, fact, fact->have, arena);
+	return reason;
+}
+
+struct sched_counts sched_counts_get(const struct sched *sched)
+{
+	struct sched_counts counts = { .nodes = map_count(sched->node_by_name),
+				       .shapes = map_count(sched->shape_by_key),
+				       .gated = sched->state_counts[SCHED_STATE_GATED],
+				       .refused = sched->state_counts[SCHED_STATE_REFUSED],
+				       .waiting = sched->state_counts[SCHED_STATE_WAITING],
+				       .assumed = sched->state_counts[SCHED_STATE_ASSUMED],
+				       .bound = sched->state_counts[SCHED_STATE_BOUND] };
+	struct str key;
+	void *value;
+	for (size_t i = 0; map_next(sched->shape_by_key, &i, &key, &value);) {
+		const struct shape *shape = value;
+		for (size_t k = 0; k < shape->facts.count; k++)
+			counts.waiting_by_code[shape->facts.items[k].code] +=
+				tree_count(&shape->waiting);
+	}
+	return counts;
+}
+
+static const char *check_columns(const struct sched *sched, const struct node *node)
+{
+	int64_t sums[SCHED_RESOURCES_MAX] = { 0 };
+	for (const struct link *at = node->pods.next; at != &node->pods; at = at->next) {
+		const struct pod *pod = LINK_OF((uintptr_t)at, struct pod, on_node);
+		const struct sched_spec *spec = pod->shape->spec;
+		if (pod->node != node)
+			return "a pod is listed on a node that it is not on";
+		sums[DIM_PODS]++;
+		for (size_t i = 0; i < spec->amount_count; i++) {
+			uint32_t dim = core_dim_find(sched, spec->amounts[i].resource);
+			if (dim != DIM_NONE)
+				sums[dim] += spec->amounts[i].amount;
+		}
+	}
+	for (uint32_t dim = 0; dim < sched->column_count; dim++) {
+		if (sums[dim] != sched->columns[dim].used[node->slot])
+			return "a node's used amounts are not the sum of its pods";
+	}
+	return NULL;
+}
+
+static const char *check_devices(const struct node *node)
+{
+	for (size_t i = 0; i < node->device_count; i++) {
+		const struct pod *holder = node->devices[i].holder;
+		if (holder != NULL && holder->node != node)
+			return "a device is held by a pod of another node";
+	}
+	return NULL;
+}
+
+static const char *check_pod(const struct pod *pod)
+{
+	bool is_on_node = pod->state == SCHED_STATE_ASSUMED || pod->state == SCHED_STATE_BOUND;
+	if (is_on_node != (pod->node != NULL))
+		return "a pod's state and its node disagree";
+	if (tree_has(&pod->in_queue) != (pod->state == SCHED_STATE_WAITING))
+		return "a pod's state and its place in the queue disagree";
+	if ((pod->place == PLACE_SHAPE) != tree_has(&pod->in_shape))
+		return "a pod's place and its shape disagree";
+	bool is_tried = tree_has(&pod->shape->active) || link_is_in(&pod->shape->in_parked);
+	if (pod->place == PLACE_SHAPE && !is_tried)
+		return "a waiting pod's shape is neither active nor parked";
+	return NULL;
+}
+
+const char *sched_check(const struct sched *sched)
+{
+	const char *broken = NULL;
+	for (uint32_t slot = 0; slot < sched->slot_count && broken == NULL; slot++) {
+		if (sched->nodes[slot] == NULL)
+			continue;
+		broken = check_columns(sched, sched->nodes[slot]);
+		if (broken == NULL)
+			broken = check_devices(sched->nodes[slot]);
+	}
+	struct str key;
+	void *value;
+	for (size_t i = 0; broken == NULL && map_next(sched->pod_by_uid, &i, &key, &value);)
+		broken = check_pod(value);
+	return broken;
+}

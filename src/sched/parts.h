@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of the scheduling core and who calls whom: shapes and pods keep the ledger and the
+// queue, filters say where a pod may run, place chooses, decide drives. Internal to this folder;
+// objects stay owned by struct sched.
+#pragma once
+
+#include "sched/core.h"
+
+// shape.c
+struct shape *shape_ref(struct sched *sched, const struct sched_pod_in *pod);
+void shape_unref(struct sched *sched, struct shape *shape);
+void shape_ready_dims(struct sched *sched, struct shape *shape);
+void shape_ready(struct sched *sched, struct shape *shape); // dims and static_fits are current
+void shape_activate(struct sched *sched, struct shape *shape);
+void shape_park(struct sched *sched, struct shape *shape); // from active
+void shape_add_pod(struct sched *sched, struct pod *pod);
+void shape_drop_pod(struct sched *sched, struct pod *pod);
+void shape_tell(struct sched *sched, struct shape *shape); // its facts are new
+bool shape_is_static_fit(const struct shape *shape, uint32_t slot);
+
+// pods.c
+void pod_account(struct sched *sched, struct pod *pod, struct node *node);
+void pod_unaccount(struct sched *sched, struct pod *pod);
+void pod_wait(struct sched *sched, struct pod *pod, pod_place place); // into the queue
+void pod_leave(struct sched *sched, struct pod *pod);                 // out of it
+void pod_tell(struct sched *sched, struct pod *pod);
+void pod_set_state(struct sched *sched, struct pod *pod, sched_state state);
+struct pod *pod_find(const struct sched *sched, struct str namespace_, struct str name);
+// Facts of its own; NULL: the shape's hold.
+void pod_set_facts(struct pod *pod, const struct sched_facts *facts);
+
+// affinity.c
+struct affinity;
+struct affinity *affinity_new(struct sched *sched, const struct pod *pod); // NULL: nothing to do
+void affinity_free(struct affinity *affinity);
+uint64_t affinity_check(const struct affinity *affinity, const struct node *node);
+
+// filter.c; sets hold one bit a code
+struct check { // one pod against all nodes
+	struct sched *sched;
+	const struct pod *pod;
+	struct shape *shape;
+	struct affinity *affinity; // NULL: nothing to check
+};
+static inline uint64_t code_bit(sched_code code) { return UINT64_C(1) << code; }
+uint64_t filter_static(const struct sched_spec *spec, const struct node *node);
+bool filter_fits(const struct check *check, const struct node *node);
+// Adds what fails on this node; returns the set.
+uint64_t filter_collect(const struct check *check, const struct node *node,
+			struct sched_facts *facts);
+bool filter_has_room(const struct sched *sched, const struct shape *shape, const struct node *node);
+bool filter_device(const struct sched_spec *spec, const struct device *device);
+bool filter_taints(const struct sched_spec *spec, const struct node *node);
+bool filter_selectors(const struct sched_spec *spec, const struct node *node);
+int64_t filter_preference(const struct sched_spec *spec, const struct node *node);
+int64_t filter_gpu_memory_mib(const struct node *node);
+struct sched_version filter_version(const struct node *node, sched_code code);
+uint64_t facts_codes(const struct sched_facts *facts);
+struct sched_fact *facts_add(struct sched_facts *facts, sched_code code, uint32_t detail);
+
+// place.c
+struct node *place_best(const struct check *check);                            // NULL: fits nowhere
+size_t place_devices(struct sched *sched, struct pod *pod, struct node *node); // fills grants

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ledger of pods: what they take from nodes, where they wait.
+#include "sched/parts.h"
+
+#include <stdlib.h>
+
+static struct str name_key(struct str namespace_, struct str name, struct buf *out)
+{
+	buf_put(out, namespace_);
+	buf_put_byte(out, '/');
+	buf_put(out, name);
+	return buf_str(out);
+}
+
+struct pod *pod_find(const struct sched *sched, struct str namespace_, struct str name)
+{
+	AUTO(buf_done) struct buf text = { .limit = 4096 };
+	return map_find(sched->pod_by_name, name_key(namespace_, name, &text));
+}
+
+void pod_set_facts(struct pod *pod, const struct sched_facts *facts)
+{
+	if (facts == NULL) {
+		free(pod->facts);
+		pod->facts = NULL;
+		return;
+	}
+	if (pod->facts == NULL)
+		pod->facts = core_alloc(1, sizeof *pod->facts);
+	*pod->facts = *facts;
+}
+
+static void add_amounts(struct sched *sched, struct pod *pod, int64_t sign)
+{
+	const struct sched_spec *spec = pod->shape->spec;
+	uint32_t slot = pod->node->slot;
+	shape_ready_dims(sched, pod->shape);
+	sched->columns[DIM_PODS].used[slot] += sign;
+	for (size_t i = 0; i < spec->amount_count; i++) {
+		uint32_t dim = pod->shape->dims[i];
+		if (dim != DIM_NONE)
+			sched->columns[dim].used[slot] += sign * spec->amounts[i].amount;
+	}
+	ASSERT(sched->columns[DIM_PODS].used[slot] >= 0);
+}
+
+void pod_account(struct sched *sched, struct pod *pod, struct node *node)
+{
+	ASSERT(pod->node == NULL);
+	pod->node = node;
+	add_amounts(sched, pod, 1);
+	link_add(&node->pods, &pod->on_node);
+	if (pod->shape->spec->apart_count > 0)
+		link_add(&sched->apart, &pod->in_apart);
+	sched->wakes_near = true;
+}
+
+void pod_unaccount(struct sched *sched, struct pod *pod)
+{
+	struct node *node = pod->node;
+	ASSERT(node != NULL);
+	add_amounts(sched, pod, -1);
+	link_drop(&pod->on_node);
+	if (link_is_in(&pod->in_apart))
+		link_drop(&pod->in_apart);
+	for (size_t i = 0; i < node->device_count; i++) {
+		if (node->devices[i].holder == pod)
+			node->devices[i].holder = NULL;
+	}
+	pod->node = NULL;
+	core_touch(sched, node);
+	core_node_release(sched, node);
+}
+
+void pod_set_state(struct sched *sched, struct pod *pod, sched_state state)
+{
+	ASSERT(sched->state_counts[pod->state] > 0);
+	sched->state_counts[pod->state]--;
+	sched->state_counts[state]++;
+	pod->state = state;
+}
+
+void pod_tell(struct sched *sched, struct pod *pod)
+{
+	if (!link_is_in(&pod->in_tell))
+		link_add(&sched->tell, &pod->in_tell);
+}
+
+static void leave_place(struct sched *sched, struct pod *pod)
+{
+	if (pod->place == PLACE_SHAPE)
+		shape_drop_pod(sched, pod);
+	else if (pod->place != PLACE_NONE)
+		link_drop(&pod->in_place);
+	pod->place = PLACE_NONE;
+}
+
+// Into the queue if it is not there, and into the place.
+void pod_wait(struct sched *sched, struct pod *pod, pod_place place)
+{
+	ASSERT(place != PLACE_NONE && pod->state == SCHED_STATE_WAITING && pod->node == NULL);
+	leave_place(sched, pod);
+	if (!tree_has(&pod->in_queue))
+		tree_insert(&sched->queue, &pod->in_queue, &pod->key);
+	pod->place = place;
+	if (place == PLACE_SHAPE)
+		shape_add_pod(sched, pod);
+	else
+		link_add(place == PLACE_HELD ? &sched->held : &sched->backoff, &pod->in_place);
+	pod_tell(sched, pod);
+}
+
+void pod_leave(struct sched *sched, struct pod *pod)
+{
+	leave_place(sched, pod);
+	if (tree_has(&pod->in_queue))
+		tree_remove(&sched->queue, &pod->in_queue);
+	if (link_is_in(&pod->in_tell))
+		link_drop(&pod->in_tell);
+	pod_set_facts(pod, NULL);
+	pod->avoid = NULL;
+}
+
+static struct pod *new_pod(struct sched *sched, const struct sched_pod_in *in)
+{
+	struct pod *pod = core_alloc(1, sizeof *pod);
+	const struct str texts[3] = { in->uid, in->namespace_, in->name };
+	AUTO(buf_done) struct buf key = { .limit = 4096 };
+	pod->texts = core_texts_copy(texts, 3);
+	pod->uid = pod->texts[0];
+	pod->key = (struct tree_key){ in->priority, in->created_s, pod->texts[1], pod->texts[2] };
+	pod->labels = core_labels_copy(&in->labels);
+	pod->shape = shape_ref(sched, in);
+	pod->state = SCHED_STATE_GATED;
+	sched->state_counts[pod->state]++;
+	(void)map_set(sched->pod_by_uid, pod->uid, pod);
+	(void)map_set(sched->pod_by_name, name_key(in->namespace_, in->name, &key), pod);
+	return pod;
+}
+
+static bool labels_equal(const struct sched_labels *a, const struct sched_labels *b)
+{
+	if (a->count != b->count)
+		return false;
+	for (size_t i = 0; i < a->count; i++) {
+		if (!str_eq(a->items[i].key, b->items[i].key) ||
+		    !str_eq(a->items[i].value, b->items[i].value))
+			return false;
+	}
+	return true;
+}
+
+// The pod keeps its node and its devices; only what it takes and is called changes.
+static void swap_shape(struct sched *sched, struct pod *pod, const struct sched_pod_in *in)
+{
+	struct shape *shape = shape_ref(sched, in);
+	if (pod->node != NULL) {
+		add_amounts(sched, pod, -1);
+		if (link_is_in(&pod->in_apart))
+			link_drop(&pod->in_apart);
+		core_touch(sched, pod->node);
+	}
+	shape_unref(sched, pod->shape);
+	pod->shape = shape;
+	if (pod->node != NULL) {
+		add_amounts(sched, pod, 1);
+		if (shape->spec->apart_count > 0)
+			link_add(&sched->apart, &pod->in_apart);
+		sched->wakes_all = true;
+	}
+}
+
+// Takes over labels, spec and flags; true when something that decides placement is different.
+static bool take_over(struct sched *sched, struct pod *pod, const struct sched_pod_in *in)
+{
+	struct shape *shape = shape_ref(sched, in);
+	bool is_same_shape = shape == pod->shape;
+	bool is_same_labels = labels_equal(&pod->labels, &in->labels);
+	bool is_same_key = pod->key.priority == in->priority && pod->key.created_s == in->created_s;
+	shape_unref(sched, shape);
+	pod->is_ours = in->is_ours;
+	pod->is_terminating = in->is_terminating;
+	if (is_same_shape && is_same_labels && is_same_key)
+		return false;
+	if (pod->node == NULL)
+		pod_leave(sched, pod);
+	if (!is_same_shape)
+		swap_shape(sched, pod, in);
+	if (!is_same_labels) {
+		free(pod->labels.items);
+		pod->labels = core_labels_copy(&in->labels);
+		sched->wakes_all = sched->wakes_all || pod->node != NULL;
+	}
+	if (!tree_has(&pod->in_queue)) {
+		pod->key.priority = in->priority;
+		pod->key.created_s = in->created_s;
+	}
+	return true;
+}
+
+static void adopt_devices(struct pod *pod, const struct sched_pod_in *in)
+{
+	for (size_t i = 0; i < in->device_count; i++) {
+		struct device *device = core_device_get(pod->node, in->device_uuids[i]);
+		if (device != NULL && device->holder == NULL)
+			device->holder = pod;
+	}
+}
+
+static void set_bound(struct sched *sched, struct pod *pod, const struct sched_pod_in *in)
+{
+	struct node *node = core_node_get(sched, in->node);
+	if (pod->node != node) {
+		pod_leave(sched, pod);
+		if (pod->node != NULL)
+			pod_unaccount(sched, pod);
+		node = core_node_get(sched, in->node); // the line above may have freed it
+		pod_account(sched, pod, node);
+	}
+	adopt_devices(pod, in);
+	pod->failures = 0;
+	pod_set_state(sched, pod, SCHED_STATE_BOUND);
+}
+
+static void set_refused(struct sched *sched, struct pod *pod)
+{
+	const struct sched_spec *spec = pod->shape->spec;
+	struct sched_facts facts = { .count = 0 };
+	for (size_t i = 0; i < spec->refusal_count; i++)
+		(void)facts_add(&facts, (sched_code)spec->refusals[i].code, (uint32_t)i);
+	pod_leave(sched, pod);
+	pod_set_facts(pod, &facts);
+	pod_set_state(sched, pod, SCHED_STATE_REFUSED);
+	pod_tell(sched, pod);
+}
+
+static void set_gated(struct sched *sched, struct pod *pod)
+{
+	struct sched_facts facts = { .count = 0 };
+	(void)facts_add(&facts, SCHED_CODE_SCHEDULING_GATED, 0);
+	pod_leave(sched, pod);
+	pod_set_facts(pod, &facts);
+	pod_set_state(sched, pod, SCHED_STATE_GATED);
+	pod_tell(sched, pod);
+}
+
+static void set_waiting(struct sched *sched, struct pod *pod, const struct sched_pod_in *in,
+			bool is_changed)
+{
+	sched_state state = SCHED_STATE_WAITING;
+	if (pod->shape->spec->refusal_count > 0)
+		state = SCHED_STATE_REFUSED;
+	else if (in->is_gated)
+		state = SCHED_STATE_GATED;
+	if (!is_changed && state == pod->state)
+		return;
+	if (state == SCHED_STATE_REFUSED) {
+		set_refused(sched, pod);
+	} else if (state == SCHED_STATE_GATED) {
+		set_gated(sched, pod);
+	} else {
+		pod_leave(sched, pod);
+		pod_set_state(sched, pod, state);
+		pod_wait(sched, pod, PLACE_SHAPE);
+	}
+}
+
+void sched_pod_set(struct sched *sched, const struct sched_pod_in *in)
+{
+	struct pod *pod = map_find(sched->pod_by_uid, in->uid);
+	struct pod *namesake = pod_find(sched, in->namespace_, in->name);
+	if (namesake != NULL && namesake != pod)
+		sched_pod_remove(sched, namesake->uid); // deleted and made again under its name
+	if (in->node.len == 0 && !in->is_ours) {
+		sched_pod_remove(sched, in->uid);
+		return;
+	}
+	bool is_changed = pod == NULL;
+	if (pod == NULL) {
+		pod = new_pod(sched, in);
+		pod->is_ours = in->is_ours;
+		pod->is_terminating = in->is_terminating;
+	} else {
+		is_changed = take_over(sched, pod, in);
+	}
+	if (in->node.len > 0)
+		set_bound(sched, pod, in);
+	else if (pod->state == SCHED_STATE_BOUND || pod->state == SCHED_STATE_ASSUMED)
+		return; // the bind is on its way; its result or the next event of the watch tells
+	else
+		set_waiting(sched, pod, in, is_changed);
+}
+
+void sched_pod_remove(struct sched *sched, struct str uid)
+{
+	struct pod *pod = map_find(sched->pod_by_uid, uid);
+	if (pod == NULL)
+		return;
+	AUTO(buf_done) struct buf key = { .limit = 4096 };
+	pod_leave(sched, pod);
+	if (pod->node != NULL)
+		pod_unaccount(sched, pod);
+	sched->state_counts[pod->state]--;
+	(void)map_remove(sched->pod_by_name, name_key(pod->key.namespace_, pod->key.name, &key));
+	(void)map_remove(sched->pod_by_uid, pod->uid);
+	shape_unref(sched, pod->shape);
+	free(pod->labels.items);
+	free(pod->texts);
+	free(pod);
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// The closed set of reasons why a pod does not run yet. A fact is one reason with its numbers:
+// how many nodes fail the check, what the pod needs and what the best node has. Facts are small
+// and numeric, texts are made when somebody asks. The table is the documentation: code, scope,
+// what it says, what would unblock it.
+#pragma once
+
+#include "base/arena.h"
+
+// Scope POD: the pod itself, no node can help. NODE: counted over nodes. Codes are stable names.
+#define SCHED_REASONS(X)                                                                           \
+	X(UNKNOWN_FIELD, "UnknownField", POD, "has a field this scheduler does not know",          \
+	  "remove the field or use a newer scheduler")                                             \
+	X(UNSUPPORTED_VOLUME, "UnsupportedVolume", POD, "has a volume that needs binding",         \
+	  "use emptyDir, configMap, secret, projected, hostPath, nfs or image volumes")            \
+	X(UNSUPPORTED_CLAIM, "UnsupportedResourceClaim", POD, "uses resourceClaims",               \
+	  "ask for GPUs with nvidia.com/gpu in limits")                                            \
+	X(UNSUPPORTED_GROUP, "UnsupportedSchedulingGroup", POD, "belongs to a pod group",          \
+	  "remove spec.schedulingGroup")                                                           \
+	X(UNSUPPORTED_VALUE, "UnsupportedValue", POD, "has a value this scheduler does not know",  \
+	  "use a documented value")                                                                \
+	X(INVALID_ANNOTATION, "InvalidAnnotation", POD, "has an annotation that cannot be read",   \
+	  "correct the annotation")                                                                \
+	X(INVALID_QUANTITY, "InvalidQuantity", POD, "asks for an amount that cannot be read",      \
+	  "correct the amount")                                                                    \
+	X(INVALID_OBJECT, "InvalidObject", POD, "cannot be read", "create the pod anew")           \
+	X(SCHEDULING_GATED, "SchedulingGated", POD, "has scheduling gates",                        \
+	  "whoever set the gates removes them")                                                    \
+	X(BIND_FAILED, "BindFailed", POD, "could not be bound and will be tried again",            \
+	  "nothing, unless it goes on: see the scheduler's log")                                   \
+	X(NO_NODES, "NoNodes", POD, "finds no node in the cluster", "add a node")                  \
+	X(NODE_CORDONED, "NodeUnschedulable", NODE, "may not use cordoned nodes",                  \
+	  "uncordon a node")                                                                       \
+	X(NODE_NOT_READY, "NodeNotReady", NODE, "may not use nodes that are not ready",            \
+	  "repair a node")                                                                         \
+	X(NODE_SELECTOR, "NodeSelectorMismatch", NODE, "has a node selector or affinity",          \
+	  "change the selector or label a node")                                                   \
+	X(TAINT, "UntoleratedTaint", NODE, "does not tolerate a taint", "add a toleration")        \
+	X(NODE_FEATURE, "NodeFeatureMissing", NODE, "needs a feature the kubelet lacks",           \
+	  "update or configure the kubelet")                                                       \
+	X(GPU_MODEL, "GpuModelMismatch", NODE, "asks for another GPU model",                       \
+	  "allow more models in gpuaas.io/gpu-models")                                             \
+	X(GPU_MEMORY, "GpuMemoryTooSmall", NODE, "needs GPUs with more memory",                    \
+	  "lower gpuaas.io/min-gpu-memory")                                                        \
+	X(GPU_COMPUTE, "GpuComputeTooLow", NODE, "needs a higher compute capability",              \
+	  "lower gpuaas.io/min-compute")                                                           \
+	X(DRIVER_VERSION, "DriverTooOld", NODE, "needs a newer driver", "update the driver")       \
+	X(CUDA_VERSION, "CudaTooOld", NODE, "needs a newer CUDA", "update the driver")             \
+	X(PORT_IN_USE, "HostPortInUse", NODE, "needs a host port that is taken",                   \
+	  "use another port or wait")                                                              \
+	X(TOO_MANY_PODS, "TooManyPods", NODE, "finds nodes with their maximum of pods",            \
+	  "wait or add a node")                                                                    \
+	X(RESOURCE_SHORT, "InsufficientResource", NODE, "needs more than is free",                 \
+	  "wait until enough is released, or ask for less")                                        \
+	X(RESOURCE_TOO_LARGE, "ResourceTooLarge", NODE, "needs more than the node has at all",     \
+	  "ask for less or split the work over more pods")                                         \
+	X(DEVICE_SHORT, "DeviceUnavailable", NODE, "finds too few healthy GPUs of the kind",       \
+	  "wait, or repair the GPUs")                                                              \
+	X(POD_AFFINITY, "PodAffinityUnmet", NODE, "must be near pods that are not there",          \
+	  "start those pods or change the affinity")                                               \
+	X(POD_ANTI_AFFINITY, "PodAntiAffinityUnmet", NODE, "must not be near running pods",        \
+	  "wait until they end or change the anti-affinity")                                       \
+	X(EXISTING_ANTI_AFFINITY, "ExistingPodAntiAffinity", NODE,                                 \
+	  "is kept away by the anti-affinity of running pods", "wait until they end")              \
+	X(TOPOLOGY_SPREAD, "TopologySpreadUnmet", NODE, "would break its topology spread",         \
+	  "raise maxSkew or add nodes in the emptier domains")                                     \
+	X(TOPOLOGY_LABEL, "TopologyLabelMissing", NODE, "needs a topology label on the node",      \
+	  "label the nodes")
+
+typedef enum sched_code {
+#define X(name, text, scope, says, next) SCHED_CODE_##name,
+	SCHED_REASONS(X)
+#undef X
+		SCHED_CODES
+} sched_code;
+
+enum { SCHED_FACTS_MAX = 24 };
+
+struct sched_fact {
+	sched_code code;
+	uint32_t detail; // resource dimension, or index of the spec's refusal
+	uint32_t nodes;  // that fail this check; 0 for the scope POD
+	int64_t need, have;
+};
+struct sched_facts {
+	struct sched_fact items[SCHED_FACTS_MAX];
+	size_t count;
+	struct sched_fact spill; // what is beyond the limit is counted here and not shown
+};
+
+struct sched_reason { // as shown to people and written to files; texts in the caller's arena
+	const char *code, *next;
+	struct str need, have;
+	uint32_t nodes;
+};
+
+const char *sched_code_name(sched_code code);
+const char *sched_code_says(sched_code code);
+const char *sched_code_next(sched_code code);
+bool sched_code_is_pod(sched_code code);

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Filters that depend on the pods of a node: amounts, devices, ports.
+#include "sched/parts.h"
+
+static int64_t free_of(const struct sched *sched, uint32_t dim, const struct node *node)
+{
+	const struct column *column = &sched->columns[dim];
+	return column->alloc[node->slot] - column->used[node->slot];
+}
+
+static bool fits_amounts(const struct sched *sched, const struct shape *shape,
+			 const struct node *node)
+{
+	if (free_of(sched, DIM_PODS, node) < 1)
+		return false;
+	for (size_t i = 0; i < shape->spec->amount_count; i++) {
+		int64_t amount = shape->spec->amounts[i].amount;
+		if (amount == 0)
+			continue;
+		uint32_t dim = shape->dims[i];
+		if (dim == DIM_NONE || free_of(sched, dim, node) < amount)
+			return false;
+	}
+	return true;
+}
+
+static int64_t count_devices(const struct sched_spec *spec, const struct node *node)
+{
+	int64_t count = 0;
+	for (size_t i = 0; i < node->device_count; i++)
+		count += filter_device(spec, &node->devices[i]);
+	return count;
+}
+
+// A node whose agent has named no devices yet is trusted by its count alone.
+static bool fits_devices(const struct sched_spec *spec, const struct node *node)
+{
+	return spec->gpu_count == 0 || node->present_count == 0 ||
+	       count_devices(spec, node) >= spec->gpu_count;
+}
+
+bool filter_has_room(const struct sched *sched, const struct shape *shape, const struct node *node)
+{
+	return fits_amounts(sched, shape, node) && fits_devices(shape->spec, node);
+}
+
+static bool is_wild(struct str ip) { return ip.len == 0 || str_eq_c(ip, "0.0.0.0"); }
+
+static bool ports_clash(const struct sched_port *a, const struct sched_port *b)
+{
+	return a->port == b->port && str_eq(a->protocol, b->protocol) &&
+	       (is_wild(a->ip) || is_wild(b->ip) || str_eq(a->ip, b->ip));
+}
+
+static bool fits_ports(const struct sched_spec *spec, const struct node *node)
+{
+	if (spec->port_count == 0)
+		return true;
+	for (struct link *at = node->pods.next; at != &node->pods; at = at->next) {
+		const struct sched_spec *other = LINK_OF(at, struct pod, on_node)->shape->spec;
+		for (size_t i = 0; i < spec->port_count; i++) {
+			for (size_t k = 0; k < other->port_count; k++) {
+				if (ports_clash(&spec->ports[i], &other->ports[k]))
+					return false;
+			}
+		}
+	}
+	return true;
+}
+
+bool filter_fits(const struct check *check, const struct node *node)
+{
+	const struct shape *shape = check->shape;
+	return shape_is_static_fit(shape, node->slot) &&
+	       filter_has_room(check->sched, shape, node) && fits_ports(shape->spec, node) &&
+	       (check->affinity == NULL || affinity_check(check->affinity, node) == 0);
+}
+
+uint64_t facts_codes(const struct sched_facts *facts)
+{
+	uint64_t codes = 0;
+	for (size_t i = 0; i < facts->count; i++)
+		codes |= code_bit(facts->items[i].code);
+	return codes;
+}
+
+struct sched_fact *facts_add(struct sched_facts *facts, sched_code code, uint32_t detail)
+{
+	size_t i = 0;
+	while (i < facts->count &&
+	       (facts->items[i].code < code ||
+		(facts->items[i].code == code && facts->items[i].detail < detail)))
+		i++;
+	struct sched_fact *fact = &facts->items[i];
+	if (i < facts->count && fact->code == code && fact->detail == detail)
+		return fact;
+	if (facts->count == SCHED_FACTS_MAX)
+		return &facts->spill;
+	memmove(fact + 1, fact, (facts->count - i) * sizeof *fact);
+	*fact = (struct sched_fact){ .code = code, .detail = detail };
+	facts->count++;
+	return fact;
+}
+
+static void note(struct sched_facts *facts, sched_code code, uint32_t detail, int64_t need,
+		 int64_t have)
+{
+	struct sched_fact *fact = facts_add(facts, code, detail);
+	fact->have = fact->nodes == 0 ? have : max_i64(fact->have, have);
+	fact->need = need;
+	fact->nodes++;
+}
+
+// others: what fails apart from amounts; where the kind of GPU is wrong, there is no point in
+// counting them.
+static uint64_t collect_amounts(const struct check *check, const struct node *node,
+				uint64_t others, struct sched_facts *facts)
+{
+	const struct sched_spec *spec = check->shape->spec;
+	uint64_t fails = 0;
+	if (free_of(check->sched, DIM_PODS, node) < 1) {
+		note(facts, SCHED_CODE_TOO_MANY_PODS, 0, 1,
+		     max_i64(free_of(check->sched, DIM_PODS, node), 0));
+		fails |= code_bit(SCHED_CODE_TOO_MANY_PODS);
+	}
+	bool is_gpu_short = false;
+	for (size_t i = 0; i < spec->amount_count; i++) {
+		uint32_t dim = check->shape->dims[i];
+		int64_t amount = spec->amounts[i].amount;
+		int64_t all = dim == DIM_NONE ? 0 : check->sched->columns[dim].alloc[node->slot];
+		int64_t have = dim == DIM_NONE ? 0 : free_of(check->sched, dim, node);
+		if (amount == 0 || have >= amount)
+			continue;
+		sched_code code = all < amount ? SCHED_CODE_RESOURCE_TOO_LARGE
+					       : SCHED_CODE_RESOURCE_SHORT;
+		note(facts, code, (uint32_t)i, amount, max_i64(all < amount ? all : have, 0));
+		fails |= code_bit(code);
+		is_gpu_short = is_gpu_short || dim == DIM_GPU;
+	}
+	uint64_t kind = code_bit(SCHED_CODE_GPU_MODEL) | code_bit(SCHED_CODE_GPU_MEMORY);
+	if (!is_gpu_short && (others & kind) == 0 && !fits_devices(spec, node)) {
+		note(facts, SCHED_CODE_DEVICE_SHORT, 0, spec->gpu_count, count_devices(spec, node));
+		fails |= code_bit(SCHED_CODE_DEVICE_SHORT);
+	}
+	return fails;
+}
+
+static int64_t version_number(const struct sched_version *version)
+{
+	return version->is_set
+		       ? version->parts[0] * 1000000 + version->parts[1] * 1000 + version->parts[2]
+		       : 0;
+}
+
+static void note_static(const struct check *check, const struct node *node, sched_code code,
+			struct sched_facts *facts)
+{
+	const struct sched_spec *spec = check->shape->spec;
+	const struct sched_version *least = NULL;
+	if (code == SCHED_CODE_GPU_COMPUTE)
+		least = &spec->compute_min;
+	else if (code == SCHED_CODE_DRIVER_VERSION)
+		least = &spec->driver_min;
+	else if (code == SCHED_CODE_CUDA_VERSION)
+		least = &spec->cuda_min;
+	if (least != NULL) {
+		struct sched_version have = filter_version(node, code);
+		note(facts, code, 0, version_number(least), version_number(&have));
+	} else if (code == SCHED_CODE_GPU_MEMORY) {
+		note(facts, code, 0, spec->gpu_memory_mib_min, filter_gpu_memory_mib(node));
+	} else {
+		note(facts, code, 0, 0, 0);
+	}
+}
+
+uint64_t filter_collect(const struct check *check, const struct node *node,
+			struct sched_facts *facts)
+{
+	uint64_t plain = filter_static(check->shape->spec, node);
+	if (!fits_ports(check->shape->spec, node))
+		plain |= code_bit(SCHED_CODE_PORT_IN_USE);
+	if (check->affinity != NULL)
+		plain |= affinity_check(check->affinity, node);
+	for (int code = 0; code < SCHED_CODES; code++) {
+		if ((plain & code_bit((sched_code)code)) != 0)
+			note_static(check, node, (sched_code)code, facts);
+	}
+	return plain | collect_amounts(check, node, plain, facts);
+}

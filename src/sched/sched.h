@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scheduling core: a ledger of nodes, devices and pods, a queue, and decisions. Pure: no
+// clock, network or randomness; time comes in as milliseconds of the caller's clock, and the same
+// calls give the same decisions. The daemon and the simulator drive the same code: feed what
+// changed, take decisions until there is none, report what became of each bind.
+// A bind decision is assumed at once: its space is taken until sched_bind_failed or the pod's
+// removal. Inputs are copied. What is returned is borrowed until the next call.
+#pragma once
+
+#include "sched/reason.h"
+#include "sched/spec.h"
+
+struct sched;
+
+struct sched_taint {
+	struct str key, value, effect;
+};
+struct sched_node_in {
+	struct str name;
+	struct sched_labels labels;
+	const struct sched_amount *allocatable;
+	size_t allocatable_count;
+	const struct sched_taint *taints;
+	size_t taint_count;
+	const struct str *features;
+	size_t feature_count;
+	bool is_cordoned, is_not_ready;
+};
+struct sched_device_in {
+	struct str uuid, model;
+	int64_t index, memory_mib;
+	bool is_healthy;
+};
+
+enum { SCHED_DEVICES_MAX = 64, SCHED_RESOURCES_MAX = 256 };
+
+struct sched_pod_in {
+	struct str uid, namespace_, name;
+	struct str node; // empty: not bound
+	struct sched_labels labels;
+	int64_t created_s;
+	int64_t priority;
+	bool is_ours;                   // this scheduler decides about it
+	bool is_gated;                  // has scheduling gates
+	bool is_terminating;            // deletion has begun
+	const struct str *device_uuids; // plan of a bound pod, already checked
+	size_t device_count;
+	const struct sched_spec *spec;
+};
+
+typedef enum sched_verb { SCHED_BIND, SCHED_WAIT, SCHED_REFUSE } sched_verb;
+
+struct sched_grant { // one device of a bind
+	struct str container, uuid;
+	int64_t index, memory_mib;
+};
+struct sched_decision {
+	sched_verb verb;
+	struct str uid, namespace_, name;
+	struct str node;
+	const struct sched_grant *grants;
+	size_t grant_count;
+	const struct sched_facts *facts; // of WAIT and REFUSE
+	bool is_same_codes;              // only numbers changed since the last one about this pod
+};
+
+typedef enum sched_state {
+	SCHED_STATE_GATED,
+	SCHED_STATE_REFUSED,
+	SCHED_STATE_WAITING,
+	SCHED_STATE_ASSUMED,
+	SCHED_STATE_BOUND,
+} sched_state;
+
+struct sched_explanation {
+	sched_state state;
+	size_t position; // 1 is the head of the queue; 0: not waiting
+	struct str node;
+	struct sched_facts facts;
+};
+struct sched_counts {
+	size_t nodes, shapes, waiting, gated, refused, assumed, bound;
+	size_t waiting_by_code[SCHED_CODES]; // pods that wait with this reason
+};
+
+struct sched *sched_new(uint64_t seed);
+void sched_free(struct sched *sched); // NULL allowed
+
+void sched_node_set(struct sched *sched, const struct sched_node_in *node);
+void sched_node_remove(struct sched *sched, struct str name);
+void sched_devices_set(struct sched *sched, struct str node, const struct sched_device_in *devices,
+		       size_t count);
+void sched_namespace_set(struct sched *sched, struct str name, const struct sched_labels *labels);
+void sched_namespace_remove(struct sched *sched, struct str name);
+void sched_pod_set(struct sched *sched, const struct sched_pod_in *pod);
+void sched_pod_remove(struct sched *sched, struct str uid); // unknown uid: nothing
+
+// Next decision, in queue order; false when there is none now. Then nothing changes until a fact
+// changes or sched_wake_ms is reached.
+MUST_USE bool sched_next(struct sched *sched, int64_t now_ms, struct sched_decision *ret);
+int64_t sched_wake_ms(const struct sched *sched); // INT64_MAX: no need
+// The API server refused the bind: the space is free again, the pod is tried later, elsewhere
+// first. A pod that is no longer assumed is left alone.
+void sched_bind_failed(struct sched *sched, struct str uid, int64_t now_ms);
+
+// Why a pod waits, computed now. False: no such pod.
+MUST_USE bool sched_explain(struct sched *sched, struct str namespace_, struct str name,
+			    struct sched_explanation *ret);
+struct sched_reason sched_fact_text(const struct sched *sched, struct str namespace_,
+				    struct str name, const struct sched_fact *fact,
+				    struct arena *arena);
+struct sched_counts sched_counts_get(const struct sched *sched);
+
+// Nodes on which the pod could run now, in name order, for tests; returns how many.
+size_t sched_feasible(struct sched *sched, struct str namespace_, struct str name,
+		      struct str *ret_nodes, size_t max);
+// Checks the ledger against itself; NULL or what is broken (an invariant of the design).
+const char *sched_check(const struct sched *sched);

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ordered set of pods (or of shapes by their first pod) with rank: a treap whose nodes lie inside
+// the objects. Order is that of the queue: priority descending, creation, namespace, name. The
+// key must not change while the node is in a tree. Balance comes from a hash of the key, so that
+// the same contents give the same tree.
+#pragma once
+
+#include "base/str.h"
+
+struct tree_key {
+	int64_t priority, created_s;
+	struct str namespace_, name;
+};
+struct tree_node {
+	struct tree_node *left, *right, *parent;
+	const struct tree_key *key; // NULL: in no tree
+	uint64_t weight;
+	size_t size; // nodes below, itself included
+};
+struct tree {
+	struct tree_node *root;
+};
+
+int tree_key_cmp(const struct tree_key *a, const struct tree_key *b);
+void tree_insert(struct tree *tree, struct tree_node *node, const struct tree_key *key);
+void tree_remove(struct tree *tree, struct tree_node *node);
+struct tree_node *tree_first(const struct tree *tree);     // NULL when empty
+struct tree_node *tree_next(const struct tree_node *node); // NULL at the end
+size_t tree_rank(const struct tree_node *node);            // 0 is the first
+static inline size_t tree_count(const struct tree *tree)
+{
+	return tree->root == NULL ? 0 : tree->root->size;
+}
+static inline bool tree_has(const struct tree_node *node) { return node->key != NULL; }

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rig.h"
+
+#include "base/yaml.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+void rig_init(struct rig *rig)
+{
+	*rig = (struct rig){ .sched = sched_new(0), .arena = arena_new(256 << 20) };
+}
+
+void rig_done(struct rig *rig)
+{
+	const char *broken = sched_check(rig->sched);
+	if (broken != NULL) {
+		printf("broken: %s\n", broken);
+		abort();
+	}
+	sched_free(rig->sched);
+	arena_free(rig->arena);
+}
+
+static void must(bool good, const char *what, const struct err *err)
+{
+	if (good)
+		return;
+	printf("rig: %s: %s\n", what, err == NULL ? "" : err->text);
+	abort();
+}
+
+static void put_node(struct rig *rig, const json_t *value)
+{
+	struct kobj_node node;
+	struct sched_node_in in;
+	struct err err = { 0 };
+	must(kobj_from_json(rig->arena, &KOBJ_NODE, value, NULL, &node, &err) == ERR_OK, "node",
+	     &err);
+	must(feed_node(rig->arena, &node, &in), "node", NULL);
+	sched_node_set(rig->sched, &in);
+}
+
+static void put_gpu_node(struct rig *rig, const json_t *value)
+{
+	struct kobj_gpu_node node;
+	struct sched_device_in *devices;
+	size_t count;
+	struct err err = { 0 };
+	must(kobj_from_json(rig->arena, &KOBJ_GPU_NODE, value, NULL, &node, &err) == ERR_OK,
+	     "GPUNode", &err);
+	must(feed_devices(rig->arena, &node, &devices, &count), "GPUNode", NULL);
+	sched_devices_set(rig->sched, node.meta.name, devices, count);
+}
+
+static void put_namespace(struct rig *rig, const json_t *value)
+{
+	struct kobj_namespace space;
+	struct err err = { 0 };
+	must(kobj_from_json(rig->arena, &KOBJ_NAMESPACE, value, NULL, &space, &err) == ERR_OK,
+	     "Namespace", &err);
+	struct sched_labels labels = feed_labels(&space.meta.labels);
+	sched_namespace_set(rig->sched, space.meta.name, &labels);
+}
+
+static void put_pod(struct rig *rig, const json_t *value)
+{
+	struct kobj_pod pod;
+	struct kobj_unknowns unknowns;
+	struct sched_pod_in in;
+	struct err err = { 0 };
+	must(kobj_from_json(rig->arena, &KOBJ_POD, value, &unknowns, &pod, &err) == ERR_OK, "pod",
+	     &err);
+	if (pod.meta.namespace_.len == 0)
+		pod.meta.namespace_ = STR("default");
+	if (pod.meta.uid.len == 0)
+		pod.meta.uid = pod.meta.name;
+	if (pod.spec.scheduler_name.len == 0)
+		pod.spec.scheduler_name = STR("gpuaas");
+	must(feed_pod(rig->arena, &pod, &unknowns, STR("gpuaas"), &in), "pod", NULL);
+	struct str plan = kobj_pairs_get(&pod.meta.annotations, STR(FEED_PLAN_ANNOTATION));
+	struct str *uuids = NULL;
+	if (plan.data != NULL && feed_plan_read(rig->arena, plan, &uuids, &in.device_count))
+		in.device_uuids = uuids;
+	sched_pod_set(rig->sched, &in);
+}
+
+void rig_put(struct rig *rig, const char *yaml)
+{
+	AUTO(json_decrefp) json_t *documents = NULL;
+	struct err err = { 0 };
+	must(yaml_parse_documents(str_of(yaml), &documents, &err) == ERR_OK, "yaml", &err);
+	for (size_t i = 0; i < json_array_size(documents); i++) {
+		const json_t *value = json_array_get(documents, i);
+		struct str kind = json_text(value, "kind");
+		if (str_eq_c(kind, "Node"))
+			put_node(rig, value);
+		else if (str_eq_c(kind, "GPUNode"))
+			put_gpu_node(rig, value);
+		else if (str_eq_c(kind, "Namespace"))
+			put_namespace(rig, value);
+		else
+			put_pod(rig, value);
+	}
+}
+
+void rig_remove_pod(struct rig *rig, const char *uid) { sched_pod_remove(rig->sched, str_of(uid)); }
+
+static void put_facts(struct rig *rig, const struct sched_decision *decision, struct buf *out)
+{
+	for (size_t i = 0; i < decision->facts->count; i++) {
+		struct sched_reason reason =
+			sched_fact_text(rig->sched, decision->namespace_, decision->name,
+					&decision->facts->items[i], rig->arena);
+		buf_printf(out, " %s:%u", reason.code, reason.nodes);
+		if (reason.need.len > 0)
+			buf_printf(out, "(" STR_FMT "/" STR_FMT ")", STR_ARG(reason.need),
+				   STR_ARG(reason.have));
+	}
+}
+
+const char *rig_next(struct rig *rig)
+{
+	struct sched_decision decision;
+	AUTO(buf_done) struct buf out = { .limit = sizeof rig->line - 1 };
+	if (!sched_next(rig->sched, rig->now_ms, &decision))
+		return "-";
+	static const char *const VERBS[] = { "bind", "wait", "refuse" };
+	buf_printf(&out, "%s " STR_FMT, VERBS[decision.verb], STR_ARG(decision.name));
+	if (decision.verb == SCHED_BIND) {
+		buf_printf(&out, " " STR_FMT " [", STR_ARG(decision.node));
+		for (size_t i = 0; i < decision.grant_count; i++)
+			buf_printf(&out, i > 0 ? ",%lld" : "%lld",
+				   (long long)decision.grants[i].index);
+		buf_put_byte(&out, ']');
+	} else {
+		put_facts(rig, &decision, &out);
+	}
+	must(buf_ok(&out), "line", NULL);
+	memcpy(rig->line, out.data, out.len + 1);
+	return rig->line;
+}

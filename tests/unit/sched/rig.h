@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scheduling core fed with YAML, for tests: objects are nodes, GPUNodes, namespaces and pods
+// as people write them. Decisions come back as one line of text each.
+#pragma once
+
+#include "feed/feed.h"
+
+struct rig {
+	struct sched *sched;
+	struct arena *arena; // of texts; lives as long as the rig
+	int64_t now_ms;
+	char line[1024];
+};
+
+void rig_init(struct rig *rig);
+void rig_done(struct rig *rig);
+// Adds or changes all objects of the text, in order. Ends the test program on bad YAML.
+void rig_put(struct rig *rig, const char *yaml);
+void rig_remove_pod(struct rig *rig, const char *uid);
+// Next decision: "bind POD NODE [0,1]", "wait POD Code:nodes need/have ..." or "-".
+const char *rig_next(struct rig *rig);

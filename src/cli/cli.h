@@ -1,44 +1,78 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the verbs of `gpuaas` share: the verb table, output, errors and exit codes (0 ok, 1 failed,
-// 2 usage, 3 not found, 4 not allowed, 5 conflict, 6 limit, 7 time-out, 8 unreachable, 9 broken
-// invariant). Data goes to standard output, everything else to standard error. One file a verb.
+// What the verbs of `gpuaas` share: options, the saved login, calls to the server, output. All
+// functions that can fail tell the person why on standard error and return the exit code of the
+// project's table. Data goes to standard output. One command a process, so its arena is never
+// freed early.
 #pragma once
 
 #include "base/json.h"
-#include "cli/options.h"
+#include "net/http_client.h"
 
-enum { EXIT_USAGE = 2, EXIT_INVARIANT = 9 };
+enum {
+	CLI_OK = 0,
+	CLI_FAILED = 1,
+	CLI_USAGE = 2,
+	CLI_ARENA_BYTES = 512 * 1024 * 1024,
+};
 
-typedef enum cli_format { CLI_TABLE, CLI_JSON, CLI_CSV } cli_format;
+typedef enum cli_format { CLI_TABLE, CLI_JSON, CLI_CSV, CLI_NAME } cli_format;
 
 struct cli {
-	struct arena *arena; // of this one command
+	struct arena *arena;
 	cli_format format;
-	const struct args *args;
-	const char *server, *ca_file, *token_file; // as given, NULL: from the configuration
+	bool no_headers;
+	const char *server, *ca_file, *token; // NULL: not known
+	uint64_t timeout_ns;                  // of one call
+	struct loop *loop;                    // made with the first call
+	struct tls_ctx *tls;
+	struct http_client *client;
 };
 
-struct verb {
-	const char *words;    // "bill rate"
-	const char *operands; // "NAMESPACE/POD", "" when there are none
-	size_t operand_min, operand_max;
-	const char *summary; // one line
-	const char *details; // more lines for --help, may be ""
-	bool is_offline;     // needs no server: has no --server, --ca, --token-file
-	const struct option *options;
-	size_t option_count;
-	int (*run)(struct cli *cli); // exit code
+typedef int cli_verb_fn(struct cli *cli, int argc, char **argv);
+
+struct cli_verb {
+	const char *name; // one or two words
+	const char *help;
+	const char *usage;
+	cli_verb_fn *run;
 };
 
-// Verbs of each file.
-extern const struct verb verb_bill_rate;
+// One option of a verb: its value goes to *value, or for a flag true to *flag. With max the
+// option may stand so many times, and value is an array of as many.
+struct cli_option {
+	const char *name; // with its dashes
+	const char **value;
+	bool *flag;
+	size_t max;
+};
 
-// Prints "error: TEXT" and gives the exit code of its status.
+// Takes the options of the verb and those of all verbs out of argv; what is left stands at its
+// beginning, *ret_count words. After -- everything is left as it is. False: usage was told.
+MUST_USE bool cli_options(struct cli *cli, int argc, char **argv, const struct cli_option *options,
+			  size_t option_count, int *ret_count);
 int cli_fail(const struct err *err);
-int cli_fail_usage(const char *fmt, ...) PRINTF_LIKE(1, 2);
-void cli_warn(const char *fmt, ...) PRINTF_LIKE(1, 2);
-// Writes to standard output; exit code 1 when that fails.
-int cli_print(struct str text);
-// An RFC 3339 instant in whole seconds, or "now".
-MUST_USE err_status cli_parse_instant(const char *name, const char *text, int64_t *ret_s,
-				      struct err *err);
+int cli_usage(const char *verb, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+MUST_USE bool cli_config_load(struct cli *cli);
+MUST_USE err_status cli_config_save(struct cli *cli, struct err *err); // mode 0600
+struct str cli_read_token(struct cli *cli);                            // from standard input
+
+// Success is a 2xx answer. A problem is told with its detail and gives its exit code.
+MUST_USE int cli_call_text(struct cli *cli, const char *method, const char *path,
+			   const char *accept, struct str body, struct str *ret_text);
+MUST_USE int cli_call(struct cli *cli, const char *method, const char *path, json_t *body,
+		      json_t **ret_answer);
+// All items of a list, page after page, as an array.
+MUST_USE int cli_call_pages(struct cli *cli, const char *path, json_t **ret_items);
+// before + text escaped for a URL + after, in the arena.
+const char *cli_path(struct cli *cli, const char *before, const char *text, const char *after);
+
+struct cli_column {
+	const char *head; // of the table
+	const char *path; // of the member, as json_at takes it
+};
+
+// An object or an array of them in the form asked for.
+void cli_print(struct cli *cli, const json_t *value, const struct cli_column *columns,
+	       size_t column_count);
+void cli_print_json(const json_t *value);

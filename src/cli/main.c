@@ -1,160 +1,189 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpuaas: the command line. Finds the verb, parses its options, runs it.
-#include "cli/cli.h"
+// The command line: finds the verb, reads the saved login, runs it.
+#include "cli/verbs.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
-enum { ARENA_BYTES = 256 * 1024 * 1024 };
+enum { WORDS_MAX = 2, EXIT_INTERRUPTED = 130 };
 
-static const struct verb *const verbs[] = {
-	&verb_bill_rate,
+static const struct cli_verb verbs[] = {
+	{ "login", "log in to a server; the token comes on standard input",
+	  "gpuaas login --server URL [--ca FILE] < TOKEN", verb_login },
+	{ "logout", "forget the saved token", "gpuaas logout", verb_logout },
+	{ "whoami", "who the server takes you for", "gpuaas whoami", verb_whoami },
+	{ "request create", "ask for GPUs and run a job on them",
+	  "gpuaas request create --gpus N --image I [--name N] [--class inference|training|"
+	  "experiment]\n    [--gpu-model M]... [--gpu-memory 40Gi] [--cpu 2] [--memory 8Gi] "
+	  "[--duration 1h]\n    [--max-duration 2h] [--env K=V]... [--tenant T] [-f FILE] [-- "
+	  "ARGS...]",
+	  verb_request_create },
+	{ "request list", "requests you may see", "gpuaas request list [--tenant T] [--state S]",
+	  verb_ps },
+	{ "request show", "one request", "gpuaas request show TENANT.NAME", verb_request_show },
+	{ "ps", "requests you may see", "gpuaas ps [--tenant T] [--state S]", verb_ps },
+	{ "explain", "why something waits, and what would help",
+	  "gpuaas explain TENANT.NAME | NAMESPACE/POD", verb_explain },
+	{ "logs", "output of a request", "gpuaas logs TENANT.NAME", verb_logs },
+	{ "cancel", "end a request", "gpuaas cancel TENANT.NAME", verb_cancel },
+	{ "quota check", "whether a request would fit, wait or be refused",
+	  "gpuaas quota check --gpus N [--cpu C] [--memory M] [--tenant T]", verb_quota_check },
+	{ "node list", "GPU nodes", "gpuaas node list", verb_node_list },
+	{ "node show", "the GPUs of a node", "gpuaas node show NODE", verb_node_show },
+	{ "bill show", "cost of a period by tenant",
+	  "gpuaas bill show --from T --to T [--tenant T] [--idle keep|share-per-gpu]",
+	  verb_bill_show },
+	{ "bill rate", "rate files without a server",
+	  "gpuaas bill rate --offline DIR --from T --to T [--idle keep|share-per-gpu]\n\n"
+	  "DIR holds events*.jsonl, assets.json, prices.json and pools.json; T is as "
+	  "2026-02-10T00:00:00Z,\n--to is not in the period. JSON has whole nano units "
+	  "(1e-9 of the currency). Exit code 9 when tenants\nand unallocated do not add up to "
+	  "the total cost of ownership.",
+	  verb_bill_rate },
+	{ "bill document", "show or replace assets, prices or pools",
+	  "gpuaas bill document assets|prices|pools [-f FILE]", verb_bill_documents },
+	{ "tenant create", "make a tenant",
+	  "gpuaas tenant create NAME [--gpus N] [--cpu C] [--memory M] [--pods N] "
+	  "[--display-name TEXT]",
+	  verb_tenant_create },
+	{ "tenant list", "tenants you may see", "gpuaas tenant list", verb_tenant_list },
+	{ "tenant show", "one tenant", "gpuaas tenant show NAME", verb_tenant_show },
+	{ "tenant set", "change the quota or the name for people",
+	  "gpuaas tenant set NAME [--gpus N] [--cpu C] [--memory M] [--pods N] "
+	  "[--display-name TEXT]",
+	  verb_tenant_set },
+	{ "tenant delete", "delete a tenant and end what runs in it",
+	  "gpuaas tenant delete NAME --yes", verb_tenant_delete },
+	{ "tenant members", "members of a tenant", "gpuaas tenant members NAME",
+	  verb_tenant_members },
+	{ "tenant add-member", "add a member or change the role",
+	  "gpuaas tenant add-member NAME USER [--role member|tenant-admin]",
+	  verb_tenant_add_member },
+	{ "tenant remove-member", "remove a member and revoke the member's tokens",
+	  "gpuaas tenant remove-member NAME USER", verb_tenant_remove_member },
+	{ "token create", "make an access token; printed once",
+	  "gpuaas token create --role ROLE [--user U] [--tenant T] [--expires-in 90d] [--note "
+	  "TEXT]",
+	  verb_token_create },
+	{ "token list", "tokens you may see, without secrets", "gpuaas token list [--tenant T]",
+	  verb_token_list },
+	{ "token revoke", "end a token at once", "gpuaas token revoke ID", verb_token_revoke },
+	{ "audit verify", "check files of the audit log",
+	  "gpuaas audit verify --file F... [--checkpoint C]   (exit 9: the first bad record)",
+	  verb_audit_verify },
+	{ "audit export", "records of the audit log, or the newest checkpoint",
+	  "gpuaas audit export [--checkpoint]", verb_audit_export },
 };
 
-static const struct option output_option = {
-	.name = "output", .letter = 'o', .value = "table|json|csv", .help = "Form of the output"
-};
-static const struct option online_options[] = {
-	{ .name = "server",
-	  .value = "URL",
-	  .help = "Server; else GPUAAS_SERVER, else as at login" },
-	{ .name = "ca",
-	  .value = "FILE",
-	  .help = "CA of the server; else GPUAAS_CA, else as at login" },
-	{ .name = "token-file",
-	  .value = "FILE",
-	  .help = "Token, - for standard input; else GPUAAS_TOKEN, else as at login" },
-};
-
-// The options of the verb and those that all verbs have.
-static size_t all_options(const struct verb *verb, struct option options[ARGS_OPTIONS_MAX])
+static void print_help(FILE *out)
 {
-	size_t count = 0;
-	ASSERT(verb->option_count + ARRAY_COUNT(online_options) + 1 <= ARGS_OPTIONS_MAX);
-	for (; count < verb->option_count; count++)
-		options[count] = verb->options[count];
-	options[count++] = output_option;
-	for (size_t i = 0; !verb->is_offline && i < ARRAY_COUNT(online_options); i++)
-		options[count++] = online_options[i];
-	return count;
-}
-
-static int print_help(const struct verb *verb)
-{
-	AUTO(buf_done) struct buf out = { 0 };
-	struct option options[ARGS_OPTIONS_MAX];
-	size_t count = all_options(verb, options);
-	buf_printf(&out, "gpuaas %s%s%s [options]\n\n%s\n", verb->words,
-		   verb->operands[0] == '\0' ? "" : " ", verb->operands, verb->summary);
-	if (verb->details[0] != '\0')
-		buf_printf(&out, "\n%s\n", verb->details);
-	buf_put_c(&out, "\nOptions:\n");
-	options_help(&out, options, count);
-	return cli_print(buf_str(&out));
-}
-
-static int print_all_help(void)
-{
-	AUTO(buf_done) struct buf out = { 0 };
-	buf_put_c(&out, "gpuaas: GPUs as a service\n\nCommands (each has --help):\n");
+	(void)fprintf(out, "gpuaas: GPUs as a service\n\n"
+			   "usage: gpuaas VERB [ARGUMENTS]\n\n");
 	for (size_t i = 0; i < ARRAY_COUNT(verbs); i++)
-		buf_printf(&out, "  %-22s %s\n", verbs[i]->words, verbs[i]->summary);
-	buf_put_c(&out, "\nExit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 not allowed, "
-			"5 conflict,\n6 quota or limit, 7 time-out, 8 server unreachable, "
-			"9 broken invariant\n");
-	return cli_print(buf_str(&out));
+		(void)fprintf(out, "  %-22s %s\n", verbs[i].name, verbs[i].help);
+	(void)fprintf(
+		out, "\nEverywhere: -o table|json|csv|name, --no-headers, --server URL, --ca FILE, "
+		     "--timeout 30s, --help\n"
+		     "Environment: GPUAAS_SERVER, GPUAAS_CA, GPUAAS_TOKEN\n"
+		     "Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 not allowed, 5 conflict, "
+		     "6 quota or limit,\n  7 time-out, 8 server unreachable, 9 an invariant is "
+		     "broken, 130 interrupted\n");
 }
 
-// How many words of argv name the verb; 0 when they do not.
-static int words_matched(const struct verb *verb, int argc, char **argv)
+// The verb whose words are the first arguments; *ret_words of them.
+static const struct cli_verb *find_verb(int argc, char **argv, int *ret_words)
 {
-	struct str rest = str_of(verb->words), word;
-	int count = 0;
-	while (str_split_next(&rest, ' ', &word)) {
-		if (count >= argc || !str_eq_c(word, argv[count]))
-			return 0;
-		count++;
-	}
-	return count;
-}
-
-static const struct verb *find_verb(int argc, char **argv, int *ret_words)
-{
-	for (size_t i = 0; i < ARRAY_COUNT(verbs); i++) {
-		*ret_words = words_matched(verbs[i], argc, argv);
-		if (*ret_words > 0)
-			return verbs[i];
+	for (int words = WORDS_MAX; words >= 1; words--) {
+		char name[64] = "";
+		if (argc < words)
+			continue;
+		(void)snprintf(name, sizeof name, "%s%s%s", argv[0], words == 2 ? " " : "",
+			       words == 2 ? argv[1] : "");
+		for (size_t i = 0; i < ARRAY_COUNT(verbs); i++) {
+			if (strcmp(verbs[i].name, name) == 0) {
+				*ret_words = words;
+				return &verbs[i];
+			}
+		}
 	}
 	return NULL;
 }
 
+static bool asks_help(int argc, char **argv)
+{
+	for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+			return true;
+	return false;
+}
+
 static int unknown_verb(int argc, char **argv)
 {
-	AUTO(buf_done) struct buf out = { 0 };
-	size_t length = strlen(argv[0]);
-	for (size_t i = 0; i < ARRAY_COUNT(verbs); i++)
-		if (strncmp(verbs[i]->words, argv[0], length) == 0 &&
-		    verbs[i]->words[length] == ' ')
-			buf_printf(&out, "%s%s", out.len == 0 ? "" : ", ", verbs[i]->words);
-	if (out.len > 0 && argc > 1 && strcmp(argv[1], "--help") == 0)
-		return print_all_help();
-	if (out.len > 0)
-		return cli_fail_usage("\"%.60s\" is one of: %s", argv[0], out.data);
-	return cli_fail_usage("unknown command \"%.60s\"; see gpuaas --help", argv[0]);
-}
-
-static bool parse_format(const char *text, cli_format *ret_format)
-{
-	static const char *const names[] = { "table", "json", "csv" };
-	for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
-		if (text == NULL || strcmp(text, names[i]) != 0)
+	if (asks_help(argc, argv)) { // of a noun
+		print_help(stdout);
+		return CLI_OK;
+	}
+	(void)fprintf(stderr, "error: unknown verb \"%s%s%s\"", argv[0], argc > 1 ? " " : "",
+		      argc > 1 ? argv[1] : "");
+	bool any = false;
+	for (size_t i = 0; i < ARRAY_COUNT(verbs); i++) {
+		size_t len = strlen(argv[0]);
+		if (strncmp(verbs[i].name, argv[0], len) != 0)
 			continue;
-		*ret_format = (cli_format)i;
-		return true;
+		(void)fprintf(stderr, "%s%s", any ? ", " : "; did you mean: ", verbs[i].name);
+		any = true;
 	}
-	return text == NULL;
+	(void)fprintf(stderr, "\nsee: gpuaas --help\n");
+	return CLI_USAGE;
 }
 
-static int run_verb(const struct verb *verb, int argc, char **argv)
+static void interrupted(int signal_number)
 {
-	struct option options[ARGS_OPTIONS_MAX];
-	size_t count = all_options(verb, options), common = verb->option_count;
-	struct args args;
-	struct err err;
-	if (options_parse(options, count, argc, argv, &args, &err) != ERR_OK)
-		return cli_fail_usage("%s; see gpuaas %s --help", err.text, verb->words);
-	if (args.wants_help)
-		return print_help(verb);
-	if (args.operand_count < verb->operand_min || args.operand_count > verb->operand_max)
-		return cli_fail_usage("gpuaas %s takes %s; see gpuaas %s --help", verb->words,
-				      verb->operand_max == 0 ? "no words" : verb->operands,
-				      verb->words);
-	AUTO(arena_freep) struct arena *arena = arena_new(ARENA_BYTES);
-	struct cli cli = { .arena = arena, .args = &args };
-	if (!parse_format(args.values[common], &cli.format))
-		return cli_fail_usage("--output must be table, json or csv");
-	if (!verb->is_offline) {
-		cli.server = args.values[common + 1];
-		cli.ca_file = args.values[common + 2];
-		cli.token_file = args.values[common + 3];
+	(void)signal_number;
+	_exit(EXIT_INTERRUPTED);
+}
+
+static int run_verb(const struct cli_verb *verb, int argc, char **argv)
+{
+	struct cli cli = { .timeout_ns = UINT64_C(60000000000) };
+	cli.arena = arena_new(CLI_ARENA_BYTES);
+	int code = CLI_FAILED;
+	if (cli.arena != NULL && cli_config_load(&cli))
+		code = verb->run(&cli, argc, argv);
+	http_client_free(cli.client);
+	tls_ctx_free(cli.tls);
+	if (cli.loop != NULL)
+		loop_free(cli.loop);
+	arena_free(cli.arena);
+	if (fflush(stdout) != 0) {
+		(void)fprintf(stderr, "error: standard output could not be written\n");
+		code = CLI_FAILED;
 	}
-	return arena == NULL ? 1 : verb->run(&cli);
+	return code;
 }
 
 int main(int argc, char **argv)
 {
-	int words = 0;
-	if (argc < 2) {
-		(void)print_all_help();
-		return EXIT_USAGE;
+	(void)signal(SIGINT, interrupted);
+	(void)signal(SIGPIPE, SIG_IGN);
+	if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+	    strcmp(argv[1], "help") == 0) {
+		print_help(argc < 2 ? stderr : stdout);
+		return argc < 2 ? CLI_USAGE : CLI_OK;
 	}
-	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-	    strcmp(argv[1], "help") == 0)
-		return print_all_help();
-	if (strcmp(argv[1], "--version") == 0)
-		return cli_print(STR("gpuaas " GPUAAS_VERSION "\n"));
-	const struct verb *verb = find_verb(argc - 1, argv + 1, &words);
+	if (strcmp(argv[1], "--version") == 0) {
+		printf("gpuaas %s\n", GPUAAS_VERSION);
+		return CLI_OK;
+	}
+	int words = 0;
+	const struct cli_verb *verb = find_verb(argc - 1, argv + 1, &words);
 	if (verb == NULL)
 		return unknown_verb(argc - 1, argv + 1);
+	if (asks_help(argc - 1 - words, argv + 1 + words)) {
+		printf("%s\n\n  %s\n", verb->help, verb->usage);
+		return CLI_OK;
+	}
 	return run_verb(verb, argc - 1 - words, argv + 1 + words);
 }

@@ -1,9 +1,101 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/options.h"
+#include "base/timefmt.h"
+#include "cli/cli.h"
 
-enum { HELP_COLUMN = 26 };
+#include <stdarg.h>
+#include <stdio.h>
 
-static const struct option *find_long(const struct option *options, size_t count, struct str name)
+enum { TIMEOUT_MAX_S = 24 * 3600 };
+
+int cli_fail(const struct err *err)
+{
+	(void)fprintf(stderr, "error: %s\n", err->text);
+	return err_exit_code(err->status);
+}
+
+int cli_usage(const char *verb, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	(void)fputs("error: ", stderr);
+	(void)vfprintf(stderr, fmt, args);
+	(void)fprintf(stderr, "\nsee: gpuaas %s --help\n", verb);
+	va_end(args);
+	return CLI_USAGE;
+}
+
+static bool tell(const char *fmt, const char *word)
+{
+	(void)fputs("error: ", stderr);
+	(void)fprintf(stderr, "%s %.80s\nsee: gpuaas --help\n", fmt, word);
+	return false;
+}
+
+static bool set_format(struct cli *cli, const char *text)
+{
+	static const char *const names[] = { "table", "json", "csv", "name" };
+	for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+		if (strcmp(text, names[i]) != 0)
+			continue;
+		cli->format = (cli_format)i;
+		return true;
+	}
+	return tell("the output is table, json, csv or name, not", text);
+}
+
+static bool set_timeout(struct cli *cli, const char *text)
+{
+	int64_t seconds;
+	if (!time_parse_duration(str_of(text), &seconds) || seconds < 1 || seconds > TIMEOUT_MAX_S)
+		return tell("--timeout is a duration as 30s, not", text);
+	cli->timeout_ns = (uint64_t)seconds * UINT64_C(1000000000);
+	return true;
+}
+
+// An option is "--name=value", "--name value", "-x value" or "-xvalue"; this is the part of the
+// word that names it.
+static struct str name_of(const char *word)
+{
+	struct str name = str_of(word);
+	if (word[1] != '-')
+		return str_slice(name, 0, 2);
+	return str_slice(name, 0, str_find_byte(name, '=', 0));
+}
+
+// The value that stands in the word itself, NULL if it does not.
+static const char *value_in(const char *word)
+{
+	size_t length = name_of(word).len;
+	if (word[length] == '\0')
+		return NULL;
+	return word + length + (word[1] == '-' ? 1 : 0);
+}
+
+// Options with a value that every verb has.
+static bool is_common(struct str name)
+{
+	static const char *const names[] = { "-o", "--output", "--timeout", "--server", "--ca" };
+	for (size_t i = 0; i < ARRAY_COUNT(names); i++)
+		if (str_eq_c(name, names[i]))
+			return true;
+	return false;
+}
+
+static bool take_common(struct cli *cli, struct str name, const char *value)
+{
+	if (str_eq_c(name, "--timeout"))
+		return set_timeout(cli, value);
+	if (str_eq_c(name, "--server"))
+		cli->server = value;
+	else if (str_eq_c(name, "--ca"))
+		cli->ca_file = value;
+	else
+		return set_format(cli, value);
+	return true;
+}
+
+static const struct cli_option *find(const struct cli_option *options, size_t count,
+				     struct str name)
 {
 	for (size_t i = 0; i < count; i++)
 		if (str_eq_c(name, options[i].name))
@@ -11,119 +103,52 @@ static const struct option *find_long(const struct option *options, size_t count
 	return NULL;
 }
 
-static const struct option *find_letter(const struct option *options, size_t count, char letter)
+static bool keep(const struct cli_option *option, const char *value)
 {
-	for (size_t i = 0; i < count; i++)
-		if (options[i].letter == letter)
-			return &options[i];
-	return NULL;
+	size_t i = 0;
+	while (i < option->max && option->value[i] != NULL)
+		i++;
+	if (i == max_size(option->max, 1) || (option->max == 0 && *option->value != NULL))
+		return tell("stands too often:", option->name);
+	option->value[i] = value;
+	return true;
 }
 
-static err_status keep(const struct option *options, const struct option *option, const char *value,
-		       struct args *args, struct err *err)
+// One word that begins with a dash; *i moves on when the value is the next word.
+static bool take(struct cli *cli, int argc, char **argv, int *i, const struct cli_option *options,
+		 size_t count)
 {
-	size_t i = (size_t)(option - options);
-	if (option->is_list) {
-		if (args->list_count == ARGS_LIST_MAX)
-			return err_set(err, ERR_LIMIT, "--%s stands more than %d times",
-				       option->name, ARGS_LIST_MAX);
-		args->list_of[args->list_count] = i;
-		args->list[args->list_count++] = value;
-	} else if (args->values[i] != NULL) {
-		return err_set(err, ERR_INVALID, "--%s stands twice", option->name);
+	const char *word = argv[*i], *value = value_in(word);
+	struct str name = name_of(word);
+	const struct cli_option *option = find(options, count, name);
+	if (str_eq_c(name, "--no-headers") || (option != NULL && option->flag != NULL)) {
+		if (value != NULL)
+			return tell("takes no value:", word);
+		*(option == NULL ? &cli->no_headers : option->flag) = true;
+		return true;
 	}
-	args->values[i] = value;
-	return ERR_OK;
-}
-
-// One option at argv[*i]; moves *i on when its value is the next word.
-static err_status take(const struct option *options, size_t count, char **argv, int argc, int *i,
-		       struct args *args, struct err *err)
-{
-	const char *word = argv[*i], *value = NULL;
-	const struct option *option;
-	if (word[1] == '-') {
-		struct str name = str_of(word + 2);
-		size_t equals = str_find_byte(name, '=', 0);
-		if (equals != SIZE_MAX)
-			value = word + 2 + equals + 1;
-		option = find_long(options, count, str_slice(name, 0, equals));
-	} else {
-		option = find_letter(options, count, word[1]);
-		if (word[2] != '\0')
-			value = word + 2;
-	}
-	if (option == NULL)
-		return err_set(err, ERR_INVALID, "unknown option %.60s", word);
-	if (option->value == NULL && value != NULL)
-		return err_set(err, ERR_INVALID, "--%s takes no value", option->name);
-	if (option->value != NULL && value == NULL) {
-		if (*i + 1 >= argc)
-			return err_set(err, ERR_INVALID, "--%s needs %s", option->name,
-				       option->value);
+	if (option == NULL && !is_common(name))
+		return tell("unknown option", word);
+	if (value == NULL && *i + 1 < argc)
 		value = argv[++*i];
-	}
-	return keep(options, option, option->value == NULL ? "" : value, args, err);
+	if (value == NULL)
+		return tell("needs a value:", word);
+	return option == NULL ? take_common(cli, name, value) : keep(option, value);
 }
 
-static err_status check_needed(const struct option *options, size_t count, const struct args *args,
-			       struct err *err)
+bool cli_options(struct cli *cli, int argc, char **argv, const struct cli_option *options,
+		 size_t option_count, int *ret_count)
 {
-	for (size_t i = 0; i < count; i++)
-		if (options[i].is_needed && args->values[i] == NULL)
-			return err_set(err, ERR_INVALID, "--%s %s is needed", options[i].name,
-				       options[i].value);
-	return ERR_OK;
-}
-
-err_status options_parse(const struct option *options, size_t count, int argc, char **argv,
-			 struct args *ret_args, struct err *err)
-{
-	struct args args = { .rest = NULL };
-	ASSERT(count <= ARGS_OPTIONS_MAX);
+	int count = 0;
+	bool only_words = false;
 	for (int i = 0; i < argc; i++) {
-		err_status status = ERR_OK;
-		if (strcmp(argv[i], "--") == 0) {
-			args.rest = argv + i + 1;
-			args.rest_count = argc - i - 1;
-			break;
-		}
-		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-			args.wants_help = true;
-		else if (argv[i][0] == '-' && argv[i][1] != '\0')
-			status = take(options, count, argv, argc, &i, &args, err);
-		else if (args.operand_count == ARGS_OPERANDS_MAX)
-			status = err_set(err, ERR_INVALID, "unexpected \"%.60s\"", argv[i]);
-		else
-			args.operands[args.operand_count++] = argv[i];
-		if (status != ERR_OK)
-			return status;
+		if (!only_words && strcmp(argv[i], "--") == 0)
+			only_words = true;
+		else if (only_words || argv[i][0] != '-' || argv[i][1] == '\0')
+			argv[count++] = argv[i];
+		else if (!take(cli, argc, argv, &i, options, option_count))
+			return false;
 	}
-	if (!args.wants_help) {
-		err_status status = check_needed(options, count, &args, err);
-		if (status != ERR_OK)
-			return status;
-	}
-	*ret_args = args;
-	return ERR_OK;
-}
-
-void options_help(struct buf *out, const struct option *options, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		const struct option *option = &options[i];
-		size_t start = out->len;
-		if (option->letter != 0)
-			buf_printf(out, "  -%c, --%s", option->letter, option->name);
-		else
-			buf_printf(out, "      --%s", option->name);
-		if (option->value != NULL)
-			buf_printf(out, " %s", option->value);
-		size_t width = out->len - start;
-		if (width < HELP_COLUMN)
-			buf_printf(out, "%*s", (int)(HELP_COLUMN - width), "");
-		else
-			buf_printf(out, "\n%*s", HELP_COLUMN, "");
-		buf_printf(out, "  %s%s\n", option->help, option->is_needed ? " (needed)" : "");
-	}
+	*ret_count = count;
+	return true;
 }

@@ -12,6 +12,7 @@ tb_api_port=6443
 tb_etcd_port=12379        # and the next one for etcd's peers
 tb_kcm_port=10257
 tb_scheduler_port=10259
+tb_dns_port=10053         # and the next one for its readiness
 
 tb_bridge=${tb_prefix}0
 tb_veth=${tb_prefix}-n    # host end of node i's cable: gpuaas-n<i>
@@ -46,7 +47,17 @@ print_help() {
 	exit 0
 }
 
-node_name() { printf 'node%d' "$1"; }
+# write_file PATH: standard input becomes the file, in one step, and only where it differs: some
+# programs end when their configuration is written again.
+write_file() {
+	(umask 077 && cat >"$1.new")
+	if cmp -s "$1.new" "$1"; then
+		rm "$1.new"
+	else
+		mv "$1.new" "$1"
+	fi
+}
+
 node_ip() { printf '%s.%d' "$tb_host_net" $((10 + $1)); }
 node_pods() { printf '%s.%d.0/24' "$tb_pod_net" "$1"; }
 

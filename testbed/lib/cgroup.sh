@@ -14,13 +14,11 @@ cgroup_version() {
 	esac
 }
 
-# cgroup_hierarchies: the mount point of each hierarchy that the testbed makes groups in.
+# cgroup_hierarchies: the mount point of each hierarchy. Version 1 may have one of version 2
+# beside it, without controllers; the container runtime makes groups there as well.
 cgroup_hierarchies() {
-	if [ "$(cgroup_version)" = 2 ]; then
-		echo /sys/fs/cgroup
-	else
-		awk '$3 == "cgroup" && $2 ~ "^/sys/fs/cgroup/" && !seen[$4]++ { print $2 }' /proc/self/mounts
-	fi
+	awk '($3 == "cgroup" || $3 == "cgroup2") && $2 ~ "^/sys/fs/cgroup(/|$)" && !seen[$4 $3]++ {
+		print $2 }' /proc/self/mounts
 }
 
 # cgroup_home: the hierarchy in which the processes of the testbed are kept together.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The control plane, in the host's namespaces: etcd, API server, controller manager, scheduler.
+# The control plane, in the host's namespaces: etcd, API server, controller manager, scheduler,
+# and the cluster's DNS.
 
 # api_get PATH: asks the API server as administrator.
 api_get() {
@@ -53,7 +54,7 @@ kcm_start() {
 }
 
 scheduler_start() {
-	cat >"$tb_state/scheduler.yaml" <<-L
+	write_file "$tb_state/scheduler.yaml" <<-L
 		apiVersion: kubescheduler.config.k8s.io/v1
 		kind: KubeSchedulerConfiguration
 		leaderElection: {leaderElect: false}
@@ -69,4 +70,62 @@ scheduler_start() {
 control_wait() {
 	program_wait etcd 30 curl -fsS "http://127.0.0.1:$tb_etcd_port/health"
 	program_wait apiserver 120 api_ready
+}
+
+# It answers for the cluster's names only: pods have no way to the world outside.
+coredns_start() {
+	write_file "$tb_state/Corefile" <<-L
+		.:$tb_dns_port {
+		  bind $tb_host_ip
+		  ready $tb_host_ip:$((tb_dns_port + 1))
+		  errors
+		  cache 5
+		  kubernetes cluster.local in-addr.arpa {
+		    kubeconfig $tb_state/pki/coredns.kubeconfig
+		    ttl 5
+		  }
+		}
+	L
+	program_start coredns control "$tb_bin/coredns" -conf "$tb_state/Corefile"
+}
+
+coredns_ready() { curl -fsS --max-time 2 "http://$tb_host_ip:$((tb_dns_port + 1))/ready"; }
+
+# The Service has no selector: its one endpoint is the program on the host.
+coredns_publish() {
+	"$tb_bin/kubectl" --kubeconfig "$tb_state/admin.kubeconfig" apply -f - <<-L
+		apiVersion: rbac.authorization.k8s.io/v1
+		kind: ClusterRole
+		metadata: {name: system:coredns}
+		rules:
+		- {apiGroups: [""], resources: [services, pods, namespaces], verbs: [list, watch]}
+		- {apiGroups: [discovery.k8s.io], resources: [endpointslices], verbs: [list, watch]}
+		---
+		apiVersion: rbac.authorization.k8s.io/v1
+		kind: ClusterRoleBinding
+		metadata: {name: system:coredns}
+		roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: system:coredns}
+		subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: system:coredns}]
+		---
+		apiVersion: v1
+		kind: Service
+		metadata: {name: kube-dns, namespace: kube-system, labels: {k8s-app: kube-dns}}
+		spec:
+		  clusterIP: $tb_dns_ip
+		  ports:
+		  - {name: dns, port: 53, protocol: UDP, targetPort: $tb_dns_port}
+		  - {name: dns-tcp, port: 53, protocol: TCP, targetPort: $tb_dns_port}
+		---
+		apiVersion: discovery.k8s.io/v1
+		kind: EndpointSlice
+		metadata:
+		  name: kube-dns-host
+		  namespace: kube-system
+		  labels: {kubernetes.io/service-name: kube-dns, endpointslice.kubernetes.io/managed-by: testbed}
+		addressType: IPv4
+		ports:
+		- {name: dns, port: $tb_dns_port, protocol: UDP}
+		- {name: dns-tcp, port: $tb_dns_port, protocol: TCP}
+		endpoints: [{addresses: ["$tb_host_ip"], conditions: {ready: true}}]
+	L
 }

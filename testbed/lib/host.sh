@@ -68,7 +68,8 @@ host_check_state() {
 
 host_check_ports() {
 	local port holder
-	for port in $tb_api_port $tb_etcd_port $((tb_etcd_port + 1)) $tb_kcm_port $tb_scheduler_port; do
+	for port in $tb_api_port $tb_etcd_port $((tb_etcd_port + 1)) $tb_kcm_port $tb_scheduler_port \
+		$tb_dns_port $((tb_dns_port + 1)); do
 		holder=$(ss -Hltnp "sport = :$port" | sed -n 's/.*users:((\("[^"]*",pid=[0-9]*\).*/\1/p' | head -n 1)
 		[ -z "$(ss -Hltn "sport = :$port")" ] ||
 			die "port $port is taken by ${holder:-another namespace}" "end that program, the testbed needs the port"

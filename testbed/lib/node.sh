@@ -72,7 +72,7 @@ node_write_containerd() {
 	local conf restrict=false
 	conf=$(node_conf "$1")
 	host_has_resource_cap || restrict=true
-	cat >"$conf/containerd.toml" <<-L
+	write_file "$conf/containerd.toml" <<-L
 		version = 3
 		root = "/var/lib/containerd"
 		state = "/run/containerd"
@@ -103,7 +103,7 @@ node_write_containerd() {
 		    [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
 		      SystemdCgroup = false
 	L
-	cat >"$conf/cni/10-pods.conflist" <<-L
+	write_file "$conf/cni/10-pods.conflist" <<-L
 		{"cniVersion": "1.0.0", "name": "pods", "plugins": [{
 		  "type": "bridge", "bridge": "cni0", "isGateway": true, "hairpinMode": true, "ipMasq": false,
 		  "ipam": {"type": "host-local", "ranges": [[{"subnet": "$(node_pods "$1")"}]],
@@ -116,8 +116,9 @@ node_write_containerd() {
 node_write_kubelet() {
 	local conf pki=$tb_state/pki
 	conf=$(node_conf "$1")
-	printf 'nameserver %s\n' "$tb_host_ip" >"$conf/resolv.conf"
-	cat >"$conf/kubelet.yaml" <<-L
+	# For pods that take the node's names instead of the cluster's: there are none to find.
+	echo 'options attempts:1 timeout:1' | write_file "$conf/resolv.conf"
+	write_file "$conf/kubelet.yaml" <<-L
 		apiVersion: kubelet.config.k8s.io/v1beta1
 		kind: KubeletConfiguration
 		address: $(node_ip "$1")
@@ -153,7 +154,7 @@ node_write_kubelet() {
 }
 
 node_write_proxy() {
-	cat >"$(node_conf "$1")/kube-proxy.yaml" <<-L
+	write_file "$(node_conf "$1")/kube-proxy.yaml" <<-L
 		apiVersion: kubeproxy.config.k8s.io/v1alpha1
 		kind: KubeProxyConfiguration
 		mode: nftables

@@ -29,7 +29,7 @@ pki_cert() {
 
 # kubeconfig USER CERT SERVER FILE: certificates inside, so that the file works wherever it goes.
 kubeconfig() {
-	cat >"$4" <<-L
+	write_file "$4" <<-L
 		apiVersion: v1
 		kind: Config
 		current-context: $tb_prefix-testbed
@@ -42,7 +42,6 @@ kubeconfig() {
 		- name: $1
 		  user: {client-certificate-data: $(base64 -w0 <"$2.crt"), client-key-data: $(base64 -w0 <"$2.key")}
 	L
-	chmod 600 "$4"
 }
 
 pki_make_all() {
@@ -56,6 +55,7 @@ IP:127.0.0.1,IP:$tb_host_ip,IP:$tb_service_net.0.1"
 	pki_cert kcm /CN=system:kube-controller-manager
 	pki_cert scheduler /CN=system:kube-scheduler
 	pki_cert kube-proxy /CN=system:kube-proxy
+	pki_cert coredns /CN=system:coredns
 	for ((i = 1; i <= nodes; i++)); do
 		pki_cert "node$i" "/O=system:nodes/CN=system:node:node$i" "DNS:node$i,IP:$(node_ip "$i")"
 	done
@@ -66,6 +66,7 @@ IP:127.0.0.1,IP:$tb_host_ip,IP:$tb_service_net.0.1"
 	kubeconfig admin admin "$tb_api" "$tb_state/admin.kubeconfig"
 	kubeconfig kcm kcm "$tb_api" kcm.kubeconfig
 	kubeconfig scheduler scheduler "$tb_api" scheduler.kubeconfig
+	kubeconfig coredns coredns "$tb_api" coredns.kubeconfig
 	kubeconfig kube-proxy kube-proxy "https://$tb_host_ip:$tb_api_port" kube-proxy.kubeconfig
 	for ((i = 1; i <= nodes; i++)); do
 		kubeconfig kubelet "node$i" "https://$tb_host_ip:$tb_api_port" "node$i.kubeconfig"
@@ -74,6 +75,7 @@ IP:127.0.0.1,IP:$tb_host_ip,IP:$tb_service_net.0.1"
 
 pki_make() {
 	mkdir -p "$tb_state/pki" && chmod 700 "$tb_state/pki"
-	local log=$tb_state/log/pki.log
-	(cd "$tb_state/pki" && pki_make_all "$1") >>"$log" 2>&1 || program_blame pki "no certificates"
+	# Not as a condition itself: there the shell would not stop at a step that fails.
+	(cd "$tb_state/pki" && pki_make_all "$1") >>"$tb_state/log/pki.log" 2>&1 9<&- &
+	wait $! || program_blame pki "no certificates"
 }

@@ -325,6 +325,7 @@ void client_dispatch(struct http_client *client)
 									   : 1;
 		// Draining HTTP/2 connections do not count against the next.
 		if (connecting >= connecting_max ||
+		    (client->dial_failed && client_has_open(client)) ||
 		    (client->protocol == PROTOCOL_HTTP1 && count >= HTTP1_CONNECTIONS_MAX))
 			return;
 		if (!conn_dial(client))

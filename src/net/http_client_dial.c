@@ -19,6 +19,7 @@ static void on_opened(void *arg)
 	loop_timer_stop(conn->timer);
 	conn->protocol = is_h2 ? PROTOCOL_HTTP2 : PROTOCOL_HTTP1;
 	client->protocol = conn->protocol;
+	client->dial_failed = false;
 	conn->heard_ns = loop_now_ns(client->loop);
 	if (is_h2)
 		h2_start(conn);
@@ -68,19 +69,24 @@ static void on_ended(void *arg)
 	client_leave(client);
 }
 
-static bool has_hope(const struct http_client *client)
+bool client_has_open(const struct http_client *client)
 {
 	for (const struct client_conn *conn = client->conns; conn != NULL; conn = conn->next)
-		if (conn->protocol != PROTOCOL_HTTP2 || h2_can_send(conn))
+		if (conn->protocol == PROTOCOL_HTTP1 ||
+		    (conn->protocol == PROTOCOL_HTTP2 && h2_can_send(conn)))
 			return true;
 	return false;
 }
 
-// Those who wait fail only when no connection is left that might take them.
+// Those who wait fail only when no open connection may take them; others that are connecting are
+// no hope, they go the same way.
 static void fail_waiting(struct http_client *client, const struct err *err)
 {
-	while (!has_hope(client) && client->waiting.first != NULL)
-		call_fail(client->waiting.first, err);
+	client->dial_failed = true;
+	// Only those who wait now: who starts anew inside its end waits for the next try.
+	for (size_t count = client->waiting.count; count > 0; count--)
+		if (!client_has_open(client) && client->waiting.first != NULL)
+			call_fail(client->waiting.first, err);
 }
 
 // False when no address is left to try.

@@ -90,6 +90,7 @@ struct http_client {
 	struct call_list waiting;
 	struct client_conn *conns, *dead_conns;
 	struct loop_timer *kick;
+	bool dial_failed; // no more are dialled while open ones serve
 	int busy;
 	bool freed;
 };
@@ -112,6 +113,7 @@ void call_heard(struct http_call *call); // sets its idle time-out anew
 MUST_USE bool call_add_header(struct http_call *call, struct str name, struct str value);
 
 // ---- http_client_dial.c
+bool client_has_open(const struct http_client *client);
 MUST_USE bool conn_dial(struct http_client *client);              // false: it failed at once
 void conn_close(struct client_conn *conn, const struct err *err); // its calls are lost
 void conn_release(struct client_conn *conn);

@@ -5,36 +5,72 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 static const uint64_t MS = 1000000;
 
+// An answer that is given by a timer: at once, or in pieces.
+struct timed {
+	struct web *web;
+	struct timed *prev, *next;
+	struct http_exchange *exchange;
+	struct loop_timer *timer;
+	int chunks_left; // -1: not a stream
+};
+
+static void timed_free(struct timed *timed)
+{
+	if (timed->prev != NULL)
+		timed->prev->next = timed->next;
+	else
+		timed->web->timed = timed->next;
+	if (timed->next != NULL)
+		timed->next->prev = timed->prev;
+	loop_timer_free(timed->timer);
+	free(timed);
+}
+
 static void on_closed(void *arg)
 {
-	struct web *web = arg;
-	web->closed++;
-	web->timed = NULL;
-	loop_timer_stop(web->timer);
+	struct timed *timed = arg;
+	timed->web->closed++;
+	timed_free(timed);
 }
 
 static void on_timer(void *arg)
 {
-	struct web *web = arg;
-	struct http_exchange *exchange = web->timed;
-	if (web->chunks_left < 0) {
-		web->timed = NULL;
-		http_respond(exchange, 200, "text/plain", NULL, STR("later"));
+	struct timed *timed = arg;
+	struct http_exchange *exchange = timed->exchange;
+	if (timed->chunks_left > 0) {
+		timed->chunks_left--;
+		http_respond_chunk(exchange, STR("tick "));
+		loop_timer_set(timed->timer, 5 * MS);
 		return;
 	}
-	if (web->chunks_left == 0) {
-		web->timed = NULL;
+	bool is_stream = timed->chunks_left == 0;
+	timed_free(timed);
+	if (is_stream)
 		http_respond_end(exchange);
-		return;
-	}
-	web->chunks_left--;
-	http_respond_chunk(exchange, STR("tick "));
-	loop_timer_set(web->timer, 5 * MS);
+	else
+		http_respond(exchange, 200, "text/plain", NULL, STR("later"));
+}
+
+static void timed_new(struct web *web, struct http_exchange *exchange, int chunks)
+{
+	struct timed *timed = calloc(1, sizeof *timed);
+	ASSERT(timed != NULL);
+	*timed = (struct timed){
+		.web = web, .next = web->timed, .exchange = exchange, .chunks_left = chunks
+	};
+	if (timed->next != NULL)
+		timed->next->prev = timed;
+	web->timed = timed;
+	timed->timer = loop_timer_new(web->loop, on_timer, timed);
+	if (chunks >= 0)
+		http_respond_start(exchange, 200, "text/plain", on_closed, timed);
+	loop_timer_set(timed->timer, chunks >= 0 ? 0 : 20 * MS);
 }
 
 static void echo(struct http_exchange *exchange, const struct http_request *request)
@@ -65,14 +101,6 @@ static void answer_size(struct http_exchange *exchange, const struct http_reques
 	http_respond(exchange, 200, "text/plain", NULL, (struct str){ bytes, count });
 }
 
-static void start_stream(struct web *web, struct http_exchange *exchange, int chunks)
-{
-	web->timed = exchange;
-	web->chunks_left = chunks;
-	http_respond_start(exchange, 200, "text/plain", on_closed, web);
-	loop_timer_set(web->timer, 0);
-}
-
 static void handle(void *arg, struct http_exchange *exchange, const struct http_request *request)
 {
 	struct web *web = arg;
@@ -84,13 +112,11 @@ static void handle(void *arg, struct http_exchange *exchange, const struct http_
 	} else if (str_eq_c(request->path, "/hold")) {
 		web->held = exchange;
 	} else if (str_eq_c(request->path, "/later")) {
-		web->timed = exchange;
-		web->chunks_left = -1;
-		loop_timer_set(web->timer, 20 * MS);
+		timed_new(web, exchange, -1);
 	} else if (str_eq_c(request->path, "/stream")) {
-		start_stream(web, exchange, 3);
+		timed_new(web, exchange, 3);
 	} else if (str_eq_c(request->path, "/endless")) {
-		start_stream(web, exchange, 1000000);
+		timed_new(web, exchange, 1000000);
 	} else if (str_eq_c(request->path, "/empty")) {
 		http_respond(exchange, 204, NULL, NULL, STR("not sent"));
 	} else {
@@ -102,7 +128,6 @@ void web_start(struct web *web, struct loop *loop, struct http_server_config con
 {
 	struct err err;
 	*web = (struct web){ .loop = loop };
-	web->timer = loop_timer_new(loop, on_timer, web);
 	if (config.listen == NULL)
 		config.listen = "127.0.0.1:0";
 	config.handler = handle;
@@ -124,9 +149,8 @@ void web_stop(struct web *web)
 	http_server_free(web->server);
 	if (web->held != NULL)
 		http_respond(web->held, 200, NULL, NULL, STR(""));
-	if (web->timed != NULL && web->chunks_left < 0)
-		http_respond(web->timed, 200, NULL, NULL, STR(""));
-	loop_timer_free(web->timer);
+	while (web->timed != NULL)
+		on_timer(web->timed);
 }
 
 static int connect_raw(const struct web *web)
@@ -165,6 +189,9 @@ struct str web_raw(struct web *web, struct str bytes, size_t step, int quiet_ms)
 			heard_ns = world_mono_ns(world);
 		count += got > 0 ? (size_t)got : 0;
 	}
+	struct linger reset = { .l_onoff = 1, .l_linger = 0 };
+	if (web->raw_resets)
+		(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
 	(void)close(fd);
 	return (struct str){ answer, count };
 }

@@ -9,10 +9,9 @@ struct web {
 	struct loop *loop;
 	struct http_server *server;
 	struct http_exchange *held; // by /hold, for the test to answer
-	struct loop_timer *timer;   // of /later and /stream
-	struct http_exchange *timed;
-	int chunks_left;
+	struct timed *timed;        // answers of /later and /stream under way
 	int requests, closed;
+	bool raw_resets; // web_raw leaves by a reset
 	char base[64];
 };
 

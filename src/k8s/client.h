@@ -51,7 +51,8 @@ struct k8s_request {
 MUST_USE err_status k8s_client_new(struct loop *loop, const struct k8s_config *config,
 				   const char *user_agent, struct k8s_client **ret,
 				   struct err *err);
-void k8s_client_free(struct k8s_client *client); // NULL allowed; open calls end UNAVAILABLE first
+// NULL allowed; open calls end UNAVAILABLE first. Watches, leases and event sinks go before it.
+void k8s_client_free(struct k8s_client *client);
 struct k8s_call *k8s_call_start(struct k8s_client *client, const struct k8s_request *request);
 void k8s_call_cancel(struct k8s_call *call); // NULL allowed; on_done is not called any more
 // Blocking, for commands, start-up and tests; body is copied to the arena. on_done is not used.

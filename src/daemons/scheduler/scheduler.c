@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemons/scheduler/scheduler.h"
+#include "sys/log.h"
+
+#define NS_PER_MS UINT64_C(1000000)
+
+int64_t scheduler_now_ms(const struct scheduler *s)
+{
+	return (int64_t)(world_mono_ns(loop_world(s->loop)) / NS_PER_MS);
+}
+
+int64_t scheduler_wall_s(const struct scheduler *s) { return world_wall_s(loop_world(s->loop)); }
+
+static void act(struct scheduler *s, const struct sched_decision *decision)
+{
+	s->counters.decisions[decision->verb]++;
+	if (decision->verb == SCHED_BIND)
+		bind_start(s, decision);
+	else
+		record_tell(s, decision);
+}
+
+static void wake_later(struct scheduler *s)
+{
+	int64_t wake_ms = sched_wake_ms(s->core), now_ms = scheduler_now_ms(s);
+	if (wake_ms == INT64_MAX)
+		loop_timer_stop(s->wake);
+	else
+		loop_timer_set(s->wake, (uint64_t)max_i64(wake_ms - now_ms, 1) * NS_PER_MS);
+}
+
+// A bounded number of decisions a turn, so that watches and health checks are served between.
+static void on_drive(void *arg)
+{
+	struct scheduler *s = arg;
+	s->is_driving = false;
+	if (s->core == NULL || !cache_is_synced(s) || !lease_is_held(s->lease))
+		return;
+	for (int i = 0; i < DECISIONS_A_TURN; i++) {
+		struct sched_decision decision;
+		if (!bind_may_start(s))
+			return; // the next answer drives on
+		uint64_t from_ns = world_mono_ns(loop_world(s->loop));
+		bool decided = sched_next(s->core, scheduler_now_ms(s), &decision);
+		uint64_t to_ns = world_mono_ns(loop_world(s->loop));
+		if (!decided) {
+			wake_later(s);
+			return;
+		}
+		metric_observe(&s->counters.decide_s, (double)(to_ns - from_ns) / 1e9);
+		arena_reset(s->arena);
+		act(s, &decision);
+	}
+	scheduler_drive(s);
+}
+
+void scheduler_drive(struct scheduler *s)
+{
+	if (s->is_driving)
+		return;
+	s->is_driving = true;
+	loop_defer(s->loop, on_drive, s);
+}
+
+void scheduler_wake(void *arg) { scheduler_drive(arg); }
+
+void scheduler_on_acquired(void *arg, int64_t transitions)
+{
+	struct scheduler *s = arg;
+	(void)transitions; // binds are fenced by the pod's UID and its node name at the API server
+	ASSERT(s->core == NULL);
+	s->core = sched_new(world_random(loop_world(s->loop)));
+	s->counters.terms++;
+	log_kv(LOG_INFO, "leading", "identity", s->options->identity, NULL);
+	cache_start_all(s); // fresh lists: they hold all that the leader before us has bound
+}
+
+void scheduler_on_lost(void *arg)
+{
+	struct scheduler *s = arg;
+	if (s->core == NULL)
+		return;
+	log_kv(LOG_WARN, "no longer leading", "identity", s->options->identity, NULL);
+	bind_cancel_all(s);
+	cache_stop_all(s);
+	record_drop_all(s);
+	loop_timer_stop(s->wake);
+	sched_free(s->core);
+	s->core = NULL;
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuaas-scheduler from inside: a cache fed by watches drives the pure core (sched/sched.h); its
+// decisions become Bindings, pod conditions and Events. Only the leader watches and decides: who
+// becomes leader starts from fresh lists, who stops being it drops everything at once. One loop
+// thread owns all of this. Records are kept for pods of ours that wait; the rest is the core's.
+#pragma once
+
+#include "base/map.h"
+#include "base/metric.h"
+#include "feed/feed.h"
+#include "k8s/event.h"
+#include "k8s/lease.h"
+#include "k8s/watch.h"
+
+struct options {
+	const char *kubeconfig; // "in-cluster" or a file; NULL: the default of kubectl
+	const char *plan_key_file, *listen, *identity, *lease_namespace, *scheduler_name;
+	struct str log_level;
+};
+
+typedef enum cache_kind {
+	CACHE_PODS,
+	CACHE_NODES,
+	CACHE_GPU_NODES,
+	CACHE_NAMESPACES,
+	CACHE_KINDS
+} cache_kind;
+
+struct cache {
+	struct scheduler *scheduler;
+	cache_kind kind;
+	struct watch *watch;
+	struct map *seen; // key -> list generation, as a number
+	uintptr_t generation;
+	bool is_synced;
+	uint64_t failures;
+};
+
+struct record { // a pod of ours that is not on a node yet
+	char uid[64];
+	char *namespace_, *name, *class_;
+	int64_t created_s, arrived_s;
+	char *message; // to be written as its condition; NULL: nothing new
+	bool is_patching, is_queued;
+	struct record *next_queued;
+	int64_t patched_ms, transition_s;
+	struct scheduler *scheduler;
+};
+
+enum { BINDS_MAX = 32, PATCHES_MAX = 16, DECISIONS_A_TURN = 64 };
+
+struct bind {
+	struct scheduler *scheduler;
+	struct k8s_call *call; // NULL: free
+	char uid[64], namespace_[256], name[256], node[256];
+	uint64_t started_ns;
+	bool is_checking; // asks what became of a bind without an answer
+	struct loop_timer *timer;
+};
+
+struct counters {
+	uint64_t binds_ok, binds_failed, binds_unknown, patches, patch_failures, undecodable;
+	uint64_t decisions[SCHED_REFUSE + 1], terms;
+	struct metric_histogram decide_s, bind_s;
+};
+
+struct scheduler {
+	const struct options *options;
+	struct loop *loop;
+	struct k8s_client *client;
+	struct lease *lease;
+	struct event_sink *events;
+	struct http_server *server;
+	struct buf plan_key;
+	struct sched *core; // NULL: not leading
+	struct cache caches[CACHE_KINDS];
+	struct arena *arena; // of one object, decision or message
+	struct map *records; // uid -> record
+	struct record *queued, **queued_end;
+	size_t patches_in_flight;
+	struct bind binds[BINDS_MAX];
+	size_t binds_in_flight;
+	struct loop_timer *wake;
+	bool is_driving;   // a turn is on its way
+	struct map *waits; // "tenant\nclass" -> histogram of queue wait
+	struct counters counters;
+};
+
+int64_t scheduler_now_ms(const struct scheduler *s);
+int64_t scheduler_wall_s(const struct scheduler *s);
+void scheduler_drive(struct scheduler *s); // soon: decisions, as far as binds may start
+void scheduler_wake(void *arg);            // the same, for a timer
+void scheduler_on_acquired(void *arg, int64_t transitions); // for the lease
+void scheduler_on_lost(void *arg);
+
+// cache.c
+void cache_start_all(struct scheduler *s);
+void cache_stop_all(struct scheduler *s);
+bool cache_is_synced(const struct scheduler *s);
+uint64_t cache_age_ns(const struct scheduler *s, cache_kind kind);
+
+// record.c
+struct record *record_get(struct scheduler *s, const struct kobj_pod *pod); // made if absent
+struct record *record_find(const struct scheduler *s, struct str uid);
+void record_drop(struct scheduler *s, struct str uid);
+void record_drop_all(struct scheduler *s);
+// Writes the condition when a patch may start; a newer message replaces an older one.
+void record_tell(struct scheduler *s, const struct sched_decision *decision);
+void record_message(struct scheduler *s, const struct sched_decision *decision, struct buf *out);
+
+// bind.c
+bool bind_may_start(const struct scheduler *s);
+void bind_start(struct scheduler *s, const struct sched_decision *decision);
+void bind_cancel_all(struct scheduler *s);
+
+// serve.c
+MUST_USE err_status serve_start(struct scheduler *s, struct err *err);
+void serve_observe_wait(struct scheduler *s, const struct record *record);
+void serve_done(struct scheduler *s);

@@ -311,9 +311,20 @@ static void send_call(struct client_conn *conn, struct http_call *call)
 		h1_send(conn, call);
 }
 
-void client_dispatch(struct http_client *client)
+// One write for all that was handed to a connection in this turn.
+static void flush_conns(struct http_client *client)
 {
-	ASSERT(client->busy > 0);
+	for (struct client_conn *conn = client->conns; conn != NULL;) {
+		struct client_conn *next = conn->next;
+		if (conn->flush_due)
+			h2_flush(conn);
+		// Whoever was called back may have changed the list.
+		conn = conn->dead ? client->conns : next;
+	}
+}
+
+static void hand_out(struct http_client *client)
+{
 	while (client->waiting.first != NULL && !client->freed) {
 		size_t connecting = 0, count = 0;
 		struct client_conn *conn = find_conn(client, &connecting, &count);
@@ -333,6 +344,13 @@ void client_dispatch(struct http_client *client)
 	}
 }
 
+void client_dispatch(struct http_client *client)
+{
+	ASSERT(client->busy > 0);
+	hand_out(client);
+	flush_conns(client);
+}
+
 void client_kick(struct http_client *client)
 {
 	if (!client->freed)
@@ -343,13 +361,6 @@ static void on_client_kick(void *arg)
 {
 	struct http_client *client = arg;
 	client_enter(client);
-	for (struct client_conn *conn = client->conns; conn != NULL;) {
-		struct client_conn *next = conn->next;
-		if (conn->flush_due)
-			h2_drained(conn);
-		// Whoever was called back may have changed the list.
-		conn = conn->dead ? client->conns : next;
-	}
 	client_dispatch(client);
 	client_leave(client);
 }

@@ -49,7 +49,7 @@ static void on_drained(void *arg)
 	struct http_client *client = conn->client;
 	client_enter(client);
 	if (conn->protocol == PROTOCOL_HTTP2)
-		h2_drained(conn);
+		h2_flush(conn);
 	client_dispatch(client);
 	client_leave(client);
 }

@@ -27,26 +27,36 @@ static void fail_session(struct client_conn *conn, const char *what, int code)
 	conn_close(conn, &err);
 }
 
-static void flush(struct client_conn *conn)
+// What nghttp2 has to send now, joined: a record of TLS for each small frame would cost more than
+// the frames.
+static void gather(struct client_conn *conn, struct buf *out)
 {
-	if (conn->dead || conn->in_session)
-		return;
-	conn->flush_due = false;
-	while (stream_unsent_bytes(conn->stream) < UNSENT_MAX_BYTES) {
+	while (!conn->dead && stream_unsent_bytes(conn->stream) + out->len < UNSENT_MAX_BYTES) {
 		const uint8_t *bytes = NULL;
 		conn->in_session = true;
 		ssize_t count = nghttp2_session_mem_send(conn->session, &bytes);
 		conn->in_session = false;
-		if (conn->dead)
+		if (conn->dead || count == 0)
 			return;
 		if (count < 0) {
 			fail_session(conn, "sending", (int)count);
 			return;
 		}
-		if (count == 0)
-			break;
-		stream_write(conn->stream, (struct str){ (const char *)bytes, (size_t)count });
+		buf_put_bytes(out, bytes, (size_t)count);
 	}
+}
+
+void h2_flush(struct client_conn *conn)
+{
+	AUTO(buf_done) struct buf out = { .limit = 0 };
+	if (conn->dead || conn->in_session)
+		return;
+	conn->flush_due = false;
+	gather(conn, &out);
+	if (conn->dead)
+		return;
+	ASSERT(buf_ok(&out));
+	stream_write(conn->stream, buf_str(&out));
 	bool over = !nghttp2_session_want_read(conn->session) &&
 		    !nghttp2_session_want_write(conn->session);
 	if (over || (conn->draining && conn->calls.count == 0)) {
@@ -169,7 +179,7 @@ void h2_send(struct client_conn *conn, struct http_call *call)
 		else
 			loop_timer_set(conn->timer, conn->client->ping_every_ns);
 	}
-	flush(conn);
+	conn->flush_due = true;
 }
 
 void h2_cancel(struct client_conn *conn, int32_t stream_id)
@@ -183,8 +193,6 @@ void h2_cancel(struct client_conn *conn, int32_t stream_id)
 	client_kick(conn->client);
 }
 
-void h2_drained(struct client_conn *conn) { flush(conn); }
-
 void h2_timer(struct client_conn *conn)
 {
 	struct err err;
@@ -196,7 +204,7 @@ void h2_timer(struct client_conn *conn)
 	if (conn->calls.count == 0)
 		return;
 	ask(conn);
-	flush(conn);
+	h2_flush(conn);
 }
 
 // ---- receiving
@@ -320,7 +328,7 @@ void h2_data(struct client_conn *conn, struct str data)
 		fail_session(conn, "receiving", (int)used);
 		return;
 	}
-	flush(conn);
+	h2_flush(conn);
 }
 
 // ---- start
@@ -359,5 +367,5 @@ void h2_start(struct client_conn *conn)
 		fail_session(conn, "start", rc);
 		return;
 	}
-	flush(conn);
+	h2_flush(conn);
 }

@@ -75,7 +75,7 @@ struct client_conn {
 	bool in_session; // inside nghttp2: it must not be entered again
 	bool draining;   // GOAWAY came, or we want no more
 	bool ping_open;
-	bool flush_due; // at the next kick
+	bool flush_due; // at the end of client_dispatch
 };
 
 struct http_client {
@@ -129,6 +129,6 @@ void h2_start(struct client_conn *conn);
 bool h2_can_send(const struct client_conn *conn);
 void h2_send(struct client_conn *conn, struct http_call *call);
 void h2_data(struct client_conn *conn, struct str data);
-void h2_drained(struct client_conn *conn);
+void h2_flush(struct client_conn *conn);
 void h2_timer(struct client_conn *conn);
 void h2_cancel(struct client_conn *conn, int32_t stream_id); // calls nobody back

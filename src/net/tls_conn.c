@@ -112,8 +112,10 @@ static bool is_address(const char *host)
 	return inet_pton(AF_INET, host, bytes) == 1 || inet_pton(AF_INET6, host, bytes) == 1;
 }
 
-static bool expect_host(SSL *ssl, const char *host)
+static bool expect_host(struct tls_conn *conn)
 {
+	SSL *ssl = conn->ssl;
+	char *host = conn->host;
 	if (is_address(host))
 		return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host) == 1;
 	SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
@@ -130,7 +132,7 @@ err_status tls_conn_connect(const struct tls_ctx *ctx, int fd, const char *host,
 	if (conn == NULL)
 		return tls_fail(err, ERR_LIMIT, "TLS connection");
 	(void)snprintf(conn->host, sizeof conn->host, "%s", host);
-	if (!expect_host(conn->ssl, host))
+	if (strlen(host) >= sizeof conn->host || !expect_host(conn))
 		return tls_fail(err, ERR_INVALID, "host name for TLS");
 	if (SSL_set_alpn_protos(conn->ssl, protocols + skip,
 				(unsigned)(sizeof protocols - 1 - skip)) != 0)

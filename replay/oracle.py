@@ -1,10 +1,12 @@
 """An independent rater with fractions: slow, short, and written apart from the server's.
 
-It follows the rules of rating in the project's interfaces: cumulative functions rounded half-even
-at both edges, apportionment by largest remainder, ties by name. UTC only.
+It follows the rules of rating in src/billing/README.md: every amount is the difference of one
+cumulative function at both ends of the period, rounded half-even, apportioned by largest
+remainder, ties by name.
 """
 import bisect
 import datetime
+import zoneinfo
 from fractions import Fraction
 
 FREE = "~unallocated"
@@ -24,7 +26,7 @@ def apportion(total, weights):
     """Whole parts of total by weight; the parts add up to total."""
     weight_sum = sum(weights.values())
     if weight_sum == 0:
-        return {FREE: total}
+        return {FREE: total} if total else {}
     exact = {name: Fraction(total) * weight / weight_sum for name, weight in weights.items()}
     parts = {name: value.numerator // value.denominator for name, value in exact.items()}
     order = sorted(weights, key=lambda n: (-(exact[n] - parts[n]), n.encode()))
@@ -37,12 +39,16 @@ def year_start(year):
     return int(datetime.datetime(year, 1, 1, tzinfo=datetime.timezone.utc).timestamp())
 
 
+def length_of(year):
+    return year_start(year + 1) - year_start(year)
+
+
 def plus_years(seconds, years):
     moment = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
     try:
         return int(moment.replace(year=moment.year + years).timestamp())
     except ValueError:  # 29 February
-        return int(moment.replace(year=moment.year + years, month=3, day=1).timestamp())
+        return int(moment.replace(year=moment.year + years, day=28).timestamp())
 
 
 class Asset:
@@ -72,9 +78,14 @@ class Asset:
     def cost(self, start, end):
         return self.amortized(end) - self.amortized(start) + self.supported(end) - self.supported(start)
 
-    def edges(self, start, end):
-        marks = {self.start, self.end} | {year_start(y) for y in range(1971, 2200)}
-        return [start] + sorted(m for m in marks if start < m < end) + [end]
+    def stretches(self):
+        """(begin, end) of every time in which the asset costs the same each second."""
+        marks = {self.start, self.end}
+        if self.support:
+            marks |= {year_start(y) for y in range(1971, 2200)
+                      if year_start(y) > self.start and length_of(y) != length_of(y - 1)}
+        marks = sorted(marks)
+        return list(zip(marks, marks[1:] + [year_start(9000)]))
 
 
 def allocations_of(events):
@@ -113,16 +124,17 @@ def weights_of(rows, start, end):
 
 
 class Counter:
-    """Cumulative millijoules of one GPU over its energy rows, linear between them."""
+    """Cumulative millijoules of one GPU over its energy rows, linear between instants that have
+    any. Each epoch is a counter run of its own; a reading below the one before counts from 0."""
 
     def __init__(self, events):
-        rows = sorted((seconds_of(e["t"]), e["seq"], e["epoch"], int(e["energy_mj"])) for e in events)
-        self.times, self.values, total, last = [], [], 0, None
-        for instant, _, epoch, reading in rows:
-            if last is not None:
-                fresh = epoch != last[0] or reading < last[1]
-                total += reading if fresh else reading - last[1]
-            last = (epoch, reading)
+        rows = sorted((seconds_of(e["t"]), int(e["energy_mj"]), e.get("epoch") or "") for e in events)
+        self.times, self.values, total, last = [], [], 0, {}
+        for instant, reading, epoch in rows:
+            before = last.get(epoch, 0)
+            if instant > rows[0][0]:
+                total += reading - before if reading >= before else reading
+            last[epoch] = reading
             if self.times and self.times[-1] == instant:
                 self.values[-1] = total
             else:
@@ -139,55 +151,96 @@ class Counter:
         return v0 + Fraction((v1 - v0) * (instant - t0), t1 - t0)
 
 
+def minute_of(clock):
+    return int(clock[:2]) * 60 + int(clock[3:5])
+
+
 class Tariff:
-    """Price of a kWh with PUE at an instant, and the instants where it may change."""
+    """Tariff and PUE at an instant, and the instants where one of them changes."""
 
     def __init__(self, prices):
+        self.zone = zoneinfo.ZoneInfo(prices.get("time_zone", "UTC"))
         self.pue = sorted((seconds_of(r["from"]), Fraction(r["value"])) for r in prices.get("pue", []))
         self.books = sorted(((seconds_of(b["from"]), b["rules"]) for b in prices.get("energy_tariff", [])),
                             key=lambda b: b[0])
+        self.known = {}
 
-    def per_kwh(self, instant):
-        pue = [v for t, v in self.pue if t <= instant]
+    def values(self, instant):
+        if instant not in self.known:
+            self.known[instant] = self.tariff(instant), self.factor(instant)
+        return self.known[instant]
+
+    def factor(self, instant):
+        values = [v for t, v in self.pue if t <= instant]
+        return values[-1] if values else None if self.pue else Fraction(1)
+
+    def tariff(self, instant):
         book = [rules for t, rules in self.books if t <= instant]
         if not book:
-            return Fraction(0)
-        minute = instant % 86400 // 60
+            return None
+        local = datetime.datetime.fromtimestamp(instant, self.zone)
+        minute = local.hour * 60 + local.minute
         for rule in book[-1]:
-            left, right = (int(h[:2]) * 60 + int(h[3:5]) for h in rule["hours"].split("-"))
-            inside = left <= minute < right if left < right else minute >= left or minute < right
-            if inside or left == right:
-                return Fraction(rule["per_kwh"]) * (pue[-1] if pue else 1)
-        return Fraction(0)
+            left, right = (minute_of(h) for h in rule["hours"].split("-"))
+            if left <= minute < right if left < right else minute >= left or minute < right:
+                return Fraction(rule["per_kwh"])
+        raise ValueError(f"no rule holds at {local}")
+
+    def price(self, instant):
+        tariff, factor = self.values(instant)
+        return Fraction(0) if tariff is None or factor is None else tariff * factor
 
     def edges(self, start, end):
-        """Every change of value between two instants."""
+        """Every change of a value between two instants."""
         marks = {t for t, _ in self.pue} | {t for t, _ in self.books}
-        for day in range(start // 86400, end // 86400 + 1):
-            for _, rules in self.books:
-                for rule in rules:
-                    for clock in rule["hours"].split("-"):
-                        marks.add(day * 86400 + int(clock[:2]) * 3600 + int(clock[3:5]) * 60)
-        return sorted(m for m in marks if start < m < end and self.per_kwh(m) != self.per_kwh(m - 1))
+        clocks = {minute_of(c) % 1440 for _, rules in self.books for r in rules for c in r["hours"].split("-")}
+        day = datetime.datetime.fromtimestamp(start - 86400, self.zone).date()
+        while (noon := datetime.datetime(day.year, day.month, day.day, 12, tzinfo=self.zone)).timestamp() < end + 86400:
+            for clock in clocks:
+                at = noon.replace(hour=clock // 60, minute=clock % 60)
+                marks |= {int(at.replace(fold=f).timestamp()) for f in (0, 1)}
+            marks |= set(self.jumps(int(noon.timestamp()), int(noon.timestamp()) + 90000))
+            day += datetime.timedelta(days=1)
+        return sorted(m for m in marks if start < m < end and self.values(m) != self.values(m - 1))
+
+    def offset(self, instant):
+        return datetime.datetime.fromtimestamp(instant, self.zone).utcoffset()
+
+    def jumps(self, left, right):
+        """Where the zone's offset changes; at most once between the two."""
+        if self.offset(left) == self.offset(right):
+            return
+        while right - left > 1:
+            middle = (left + right) // 2
+            if self.offset(middle) == self.offset(left):
+                left = middle
+            else:
+                right = middle
+        yield right
 
 
 def energy_of(counter, rows, tariff, start, end):
-    """Cost of one GPU's energy in nano, by tenant."""
-    own = {m for _, b, r, _ in rows for m in (b, r) if m is not None}
+    """Cost of one GPU's energy in nano by tenant, and in sum."""
     first = counter.times[0]
-    # Cumulative cost from the first row on, in exact fractions, rounded at both edges.
+    changes = tariff.edges(first, max(end, first))
+
     def cumulative(instant):
         instant = max(instant, first)
-        marks = [first] + tariff.edges(first, instant) + [instant]
-        return half_even(sum((counter.at(b) - counter.at(a)) * tariff.per_kwh(a) * NANO / MJ_PER_KWH
+        marks = [first] + [m for m in changes if m < instant] + [instant]
+        return half_even(sum((counter.at(b) - counter.at(a)) * tariff.price(a) * NANO / MJ_PER_KWH
                              for a, b in zip(marks, marks[1:])))
-    marks = sorted({start, end} | {m for m in own if start < m < end} | set(tariff.edges(start, end)))
+
+    own = {m for _, b, r, _ in rows for m in (b, r) if m is not None}
+    marks = sorted(own | set(changes) | {0, max(end, first) + 1})
     total = {}
     for left, right in zip(marks, marks[1:]):
-        cost = cumulative(right) - cumulative(left)
-        for name, part in apportion(cost, weights_of(rows, left, right)).items():
-            total[name] = total.get(name, 0) + part
-    return total
+        if right <= start or left >= end:
+            continue
+        shares = weights_of(rows, max(left, start), min(right, end))
+        for instant, sign in ((min(right, end), 1), (max(left, start), -1)):
+            for name, part in apportion(cumulative(instant) - cumulative(left), shares).items():
+                total[name] = total.get(name, 0) + sign * part
+    return total, cumulative(end) - cumulative(start)
 
 
 def add(bill, kind, parts):
@@ -205,33 +258,77 @@ def pool_weights(pool, bill, held):
         return {t: w for t, w in held.items() if t != FREE}
     if rule == "even":
         return {t: 1 for t, w in held.items() if t != FREE and w > 0}
+    if rule in ("quota", "fixed"):
+        return {t: Fraction(w) for t, w in pool["weights"].items()}
+    if rule == "none":
+        return {}
     raise ValueError(f"pool rule {rule} is not known to the observer")
 
 
-def rate(events, assets, prices, pools, start, end):
-    """The bill of [start, end): {"tco_nano", "by_tenant": tenant -> kind -> nano}."""
-    bill, held = {}, {}
+def capacity_of(asset, index, rows, start, end):
+    """What one GPU of an asset costs in nano: (by tenant, the same with idle time shared)."""
+    kept, shared = {}, {}
+    for begin, finish in asset.stretches():
+        left, right = max(begin, start), min(finish, end)
+        if left >= right:
+            continue
+
+        def cost(instant):
+            nano = asset.cost(begin, instant)
+            return nano // len(asset.gpus) + (index < nano % len(asset.gpus))
+
+        for instant, sign in ((right, 1), (left, -1)):
+            for name, part in apportion(cost(instant), weights_of(rows, begin, instant)).items():
+                kept[name] = kept.get(name, 0) + sign * part
+        used = {n: w for n, w in weights_of(rows, left, right).items() if n != FREE}
+        for name, part in apportion(cost(right) - cost(left), used).items():
+            shared[name] = shared.get(name, 0) + part
+    return kept, shared
+
+
+def spent(pool, instant):
+    first, last = seconds_of(pool["from"]), seconds_of(pool["to"])
+    return half_even(Fraction(pool["cost"]) * NANO * (min(max(instant, first), last) - first) / (last - first))
+
+
+def invoice(bill, tco):
+    cents = half_even(Fraction(tco, 10 ** 7))
+    weights = {name: max(0, row["total"]) for name, row in bill.items()}
+    return apportion(cents, weights)
+
+
+def rate(events, assets, prices, pools, start, end, idle=None):
+    """The bill of [start, end): {"tco_nano", "by_tenant": tenant -> kind -> nano, and more}."""
+    bill, second, held, tco = {}, {}, {}, 0
+    idle = idle or pools.get("idle_rule", "keep")
     holders, tariff = allocations_of(events), Tariff(prices)
+    owned = {}
     for asset in map(Asset, assets["assets"]):
-        marks = asset.edges(start, end)
-        for left, right in zip(marks, marks[1:]):
-            per_gpu = apportion(asset.cost(left, right), {g: 1 for g in asset.gpus})
-            for gpu in asset.gpus:
-                weights = weights_of(holders.get(gpu, []), left, right)
-                add(bill, "capacity", apportion(per_gpu.get(gpu, 0), weights))
-                for name, weight in weights.items():
-                    held[name] = held.get(name, 0) + weight
+        asset.gpus.sort(key=str.encode)
+        owned.update({gpu: (asset, i) for i, gpu in enumerate(asset.gpus)})
+        tco += asset.cost(start, end)
+    for gpu in sorted(set(owned) | set(holders)):
+        kept, shared = {}, {}
+        if gpu in owned:
+            kept, shared = capacity_of(*owned[gpu], holders.get(gpu, []), start, end)
+        for name, weight in weights_of(holders.get(gpu, []), start, end).items():
+            held[name] = held.get(name, 0) + weight
+        add(bill, "capacity", kept if idle == "keep" else shared)
+        for name, part in shared.items():
+            second[name] = second.get(name, 0) + part
     meters = {}
     for event in events:
         if event["type"] == "energy":
             meters.setdefault(event["gpu"], []).append(event)
     for gpu, rows in meters.items():
-        add(bill, "energy", energy_of(Counter(rows), holders.get(gpu, []), tariff, start, end))
+        parts, total = energy_of(Counter(rows), holders.get(gpu, []), tariff, start, end)
+        add(bill, "energy", parts)
+        tco += total
     direct = {name: dict(row) for name, row in bill.items()}
     for pool in pools.get("pools", []):
-        first, last = seconds_of(pool["from"]), seconds_of(pool["to"])
-        cost = Fraction(pool["cost"]) * NANO
-        def spent(instant):
-            return half_even(cost * (min(max(instant, first), last) - first) / (last - first))
-        add(bill, "shared", apportion(spent(end) - spent(start), pool_weights(pool, direct, held)))
-    return {"tco_nano": sum(row["total"] for row in bill.values()), "by_tenant": bill}
+        cost = spent(pool, end) - spent(pool, start)
+        add(bill, "shared", apportion(cost, pool_weights(pool, direct, held)))
+        tco += cost
+    assert tco == sum(row["total"] for row in bill.values()), "the observer's own bill does not add up"
+    return {"tco_nano": tco, "by_tenant": bill, "idle_shared_capacity": second,
+            "invoice_cents": invoice(bill, tco), "held": held}

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { FRACTION_DIGITS = 9 };
+enum { FRACTION_DIGITS = 9, FEW = 16 };
 
 bool money_parse(struct str text, int64_t *ret_nano)
 {
@@ -87,6 +87,22 @@ static int by_remainder(const void *left, const void *right)
 	return a->share_i < b->share_i ? -1 : 1;
 }
 
+// Most splits are among a few parties, millions of times for a bill: those are sorted in place.
+static void sort_remainders(struct remainder *rests, size_t count)
+{
+	if (count > FEW) {
+		qsort(rests, count, sizeof *rests, by_remainder);
+		return;
+	}
+	for (size_t i = 1; i < count; i++) {
+		struct remainder moved = rests[i];
+		size_t k = i;
+		for (; k > 0 && by_remainder(&moved, &rests[k - 1]) < 0; k--)
+			rests[k] = rests[k - 1];
+		rests[k] = moved;
+	}
+}
+
 // floor(total * weight / sum) and its remainder. Weights are reduced by the caller so that the
 // product of an int64 and a weight stays within 128 bits.
 static int64_t floor_share(int64_t total, wide weight, wide sum, wide *ret_rest)
@@ -111,7 +127,9 @@ bool money_apportion(int64_t total, struct money_share *shares, size_t count)
 	}
 	if (sum <= 0 || sum > ((wide)1 << 62) * 2)
 		return false;
-	struct remainder *rests = calloc(count, sizeof *rests);
+	struct remainder few[FEW], *many = NULL, *rests = few;
+	if (count > FEW)
+		rests = many = calloc(count, sizeof *rests);
 	if (rests == NULL)
 		return false;
 	int64_t left = total;
@@ -122,9 +140,9 @@ bool money_apportion(int64_t total, struct money_share *shares, size_t count)
 		left -= shares[i].nano;
 	}
 	ASSERT(left >= 0 && (size_t)left < count + 1);
-	qsort(rests, count, sizeof *rests, by_remainder);
+	sort_remainders(rests, count);
 	for (size_t i = 0; left > 0; i++, left--)
 		shares[rests[i].share_i].nano++;
-	free(rests);
+	free(many);
 	return true;
 }

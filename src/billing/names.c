@@ -11,6 +11,7 @@ struct names {
 	struct str *texts;
 	size_t count, cap;
 	struct slots index;
+	uint32_t last; // the one asked for last: usage comes in runs of the same source and GPU
 };
 
 struct wanted {
@@ -54,9 +55,11 @@ uint32_t names_find(const struct names *names, struct str text)
 
 uint32_t names_add(struct names *names, struct str text)
 {
+	if (names->last < names->count && str_eq(names->texts[names->last], text))
+		return names->last;
 	uint32_t id = names_find(names, text);
 	if (id != NAMES_NONE)
-		return id;
+		return names->last = id;
 	struct str copy = arena_dup(names->arena, text);
 	if (copy.data == NULL || !slots_room(&names->texts, &names->cap, names->count, sizeof copy))
 		return NAMES_NONE;
@@ -64,7 +67,7 @@ uint32_t names_add(struct names *names, struct str text)
 	if (!slots_add(&names->index, slots_hash(text.data, text.len), id))
 		return NAMES_NONE;
 	names->texts[names->count++] = copy;
-	return id;
+	return names->last = id;
 }
 
 struct str names_text(const struct names *names, uint32_t id)

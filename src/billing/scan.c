@@ -151,20 +151,44 @@ static bool decode(struct scan *scan, struct str raw, struct str *ret_text)
 	return true;
 }
 
+// Place of the first byte at or after at that ends or bends a plain ASCII string: a quote, a
+// backslash, a control byte or one above 0x7f. Eight bytes at a time.
+static size_t skip_plain(struct str text, size_t at)
+{
+	static const uint64_t ones = 0x0101010101010101U, highs = 0x8080808080808080U;
+	for (; at + 8 <= text.len; at += 8) {
+		uint64_t word;
+		memcpy(&word, text.data + at, sizeof word);
+		uint64_t quote = word ^ (ones * '"'), backslash = word ^ (ones * '\\');
+		// A byte below n gets its high bit when n is taken away. A borrow can only mark
+		// bytes above one that is marked already, so the lowest mark is right.
+		uint64_t marks = (word - ones * 0x20) | (quote - ones) | (backslash - ones) | word;
+		if ((marks & highs) != 0)
+			return at + (size_t)__builtin_ctzll(marks & highs) / 8;
+	}
+	for (; at < text.len; at++) {
+		unsigned char c = (unsigned char)text.data[at];
+		if (c < 0x20 || c >= 0x80 || c == '"' || c == '\\')
+			break;
+	}
+	return at;
+}
+
 bool scan_string(struct scan *scan, struct str *ret_text)
 {
 	scan_blanks(scan);
 	if (!scan_peek(scan, '"'))
 		return false;
 	bool escaped = false, plain = true;
-	size_t end = scan->at + 1;
-	for (; end < scan->text.len && scan->text.data[end] != '"'; end++) {
+	size_t end = skip_plain(scan->text, scan->at + 1);
+	for (; end < scan->text.len && scan->text.data[end] != '"';
+	     end = skip_plain(scan->text, end)) {
 		unsigned char c = (unsigned char)scan->text.data[end];
 		if (c < 0x20)
 			return false;
 		plain = plain && c < 0x80;
 		escaped = escaped || c == '\\';
-		end += c == '\\'; // what follows is no closing quote
+		end += c == '\\' ? 2 : 1; // what follows a backslash is no closing quote
 	}
 	if (end >= scan->text.len)
 		return false;

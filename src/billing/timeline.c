@@ -72,7 +72,7 @@ static bool room_for(void *data, size_t *cap, size_t count, size_t item_bytes)
 
 static bool make_room(struct timeline *t, size_t count)
 {
-	return room_for(&t->edges, &t->edge_cap, count * 2, sizeof *t->edges) &&
+	return room_for(&t->edges, &t->edge_cap, count * 3, sizeof *t->edges) &&
 	       room_for(&t->active, &t->active_cap, count, sizeof *t->active) &&
 	       room_for(&t->active_at, &t->active_at_cap, count, sizeof *t->active_at) &&
 	       room_for(&t->parties, &t->party_cap, count + 1, sizeof *t->parties) &&
@@ -117,19 +117,30 @@ static int by_time(const void *left, const void *right)
 	return a->t_s < b->t_s ? -1 : a->t_s > b->t_s;
 }
 
+// Allocations come by the instant of binding, so only the releases need to be sorted; they are
+// gathered behind the room for all edges and then merged in.
 static void list_edges(struct timeline *t)
 {
-	t->edge_count = 0;
-	for (size_t i = 0; t->gpu != NULL && i < t->gpu->allocation_count; i++) {
+	size_t count = t->gpu == NULL ? 0 : t->gpu->allocation_count, release_count = 0;
+	struct edge *releases = t->edges + count * 2;
+	for (size_t i = 0; i < count; i++) {
 		const struct usage_allocation *allocation = &t->gpu->allocations[i];
-		t->edges[t->edge_count++] =
-			(struct edge){ allocation->bound_s, (uint32_t)i, false };
 		if (allocation->released_s != USAGE_OPEN)
-			t->edges[t->edge_count++] =
+			releases[release_count++] =
 				(struct edge){ allocation->released_s, (uint32_t)i, true };
 	}
-	if (t->edge_count > 0)
-		qsort(t->edges, t->edge_count, sizeof *t->edges, by_time);
+	if (release_count > 0)
+		qsort(releases, release_count, sizeof *releases, by_time);
+	t->edge_count = 0;
+	for (size_t i = 0, k = 0; i < count || k < release_count;) {
+		bool is_release = i == count || (k < release_count &&
+						 releases[k].t_s < t->gpu->allocations[i].bound_s);
+		struct edge edge = is_release ? releases[k++]
+					      : (struct edge){ t->gpu->allocations[i].bound_s,
+							       (uint32_t)i, false };
+		i += is_release ? 0 : 1;
+		t->edges[t->edge_count++] = edge;
+	}
 }
 
 err_status timeline_start(struct timeline *t, const struct usage_gpu *gpu,

@@ -17,10 +17,11 @@ struct allocation_key {
 	uint32_t gpu, pod_uid, container, zero;
 };
 
+// Texts that are kept once; of GPUs and tenants the numbers are dense and used as places.
+enum name_kind { SOURCES, BOOTS, GPUS, TENANTS, PODS, CONTAINERS, EPOCHS, NAME_KINDS };
+
 struct usage {
-	struct names *texts;   // sources, boots, pods, containers, epochs
-	struct names *gpu_ids; // numbers of GPUs, dense
-	struct names *tenants; // numbers of tenants, dense
+	struct names *names[NAME_KINDS];
 	struct seen *seen;
 	size_t seen_count, seen_cap;
 	struct slots seen_index;
@@ -38,22 +39,22 @@ struct usage *usage_new(void)
 	struct usage *usage = calloc(1, sizeof *usage);
 	if (usage == NULL)
 		return NULL;
-	usage->texts = names_new();
-	usage->gpu_ids = names_new();
-	usage->tenants = names_new();
-	if (usage->texts != NULL && usage->gpu_ids != NULL && usage->tenants != NULL)
-		return usage;
-	usage_free(usage);
-	return NULL;
+	for (int kind = 0; kind < NAME_KINDS; kind++) {
+		usage->names[kind] = names_new();
+		if (usage->names[kind] == NULL) {
+			usage_free(usage);
+			return NULL;
+		}
+	}
+	return usage;
 }
 
 void usage_free(struct usage *usage)
 {
 	if (usage == NULL)
 		return;
-	names_free(usage->texts);
-	names_free(usage->gpu_ids);
-	names_free(usage->tenants);
+	for (int kind = 0; kind < NAME_KINDS; kind++)
+		names_free(usage->names[kind]);
 	free(usage->seen);
 	slots_done(&usage->seen_index);
 	free(usage->allocations);
@@ -91,8 +92,8 @@ static err_status note_identity(struct usage *usage, const struct event *event, 
 				struct err *err)
 {
 	struct seen seen = { .digest = event_digest_of(event), .seq = event->seq };
-	seen.source = names_add(usage->texts, event->source);
-	seen.boot = names_add(usage->texts, event->boot);
+	seen.source = names_add(usage->names[SOURCES], event->source);
+	seen.boot = names_add(usage->names[BOOTS], event->boot);
 	if (seen.source == NAMES_NONE || seen.boot == NAMES_NONE)
 		return no_memory(usage, err);
 	uint64_t key[2] = { (uint64_t)seen.seq, (uint64_t)seen.source << 32 | seen.boot };
@@ -132,9 +133,10 @@ static bool is_same_allocation(const void *arg, uint32_t item)
 // The allocation that the event speaks of, new if it is the first to speak of it; NULL: no memory.
 static struct usage_allocation *allocation_of(struct usage *usage, const struct event *event)
 {
-	struct allocation_key key = { .gpu = names_add(usage->gpu_ids, event->gpu),
-				      .pod_uid = names_add(usage->texts, event->pod_uid),
-				      .container = names_add(usage->texts, event->container) };
+	struct allocation_key key = { .gpu = names_add(usage->names[GPUS], event->gpu),
+				      .pod_uid = names_add(usage->names[PODS], event->pod_uid),
+				      .container = names_add(usage->names[CONTAINERS],
+							     event->container) };
 	if (key.gpu == NAMES_NONE || key.pod_uid == NAMES_NONE || key.container == NAMES_NONE)
 		return NULL;
 	uint64_t hash = slots_hash(&key, sizeof key);
@@ -169,7 +171,7 @@ static err_status note_tenant(struct usage *usage, const struct event *event,
 {
 	if (!event_has(event, EVENT_F_TENANT))
 		return ERR_OK;
-	uint32_t tenant = names_add(usage->tenants, event->tenant);
+	uint32_t tenant = names_add(usage->names[TENANTS], event->tenant);
 	if (tenant == NAMES_NONE)
 		return no_memory(usage, err);
 	if (allocation->tenant != NAMES_NONE && allocation->tenant != tenant)
@@ -211,8 +213,8 @@ static err_status add_energy(struct usage *usage, const struct event *event, str
 {
 	struct usage_energy row = { .t_s = event->t_s,
 				    .energy_mj = event->energy_mj,
-				    .gpu = names_add(usage->gpu_ids, event->gpu),
-				    .epoch = names_add(usage->texts, event->epoch) };
+				    .gpu = names_add(usage->names[GPUS], event->gpu),
+				    .epoch = names_add(usage->names[EPOCHS], event->epoch) };
 	if (row.gpu == NAMES_NONE || row.epoch == NAMES_NONE ||
 	    !slots_room(&usage->energy, &usage->energy_cap, usage->energy_count, sizeof row))
 		return no_memory(usage, err);
@@ -237,22 +239,16 @@ err_status usage_add(struct usage *usage, const struct event *event, struct err 
 	return ERR_INTERNAL;
 }
 
-static int by_gpu_and_bound(const void *left, const void *right)
+static int by_bound(const void *left, const void *right)
 {
 	const struct usage_allocation *a = left, *b = right;
-	if (a->gpu != b->gpu)
-		return a->gpu < b->gpu ? -1 : 1;
-	if (a->bound_s != b->bound_s)
-		return a->bound_s < b->bound_s ? -1 : 1;
-	return 0;
+	return a->bound_s < b->bound_s ? -1 : a->bound_s > b->bound_s;
 }
 
 // Rows of one instant count as one step, whatever their order; see meter.c.
-static int by_gpu_and_time(const void *left, const void *right)
+static int by_time(const void *left, const void *right)
 {
 	const struct usage_energy *a = left, *b = right;
-	if (a->gpu != b->gpu)
-		return a->gpu < b->gpu ? -1 : 1;
 	if (a->t_s != b->t_s)
 		return a->t_s < b->t_s ? -1 : 1;
 	return a->energy_mj < b->energy_mj ? -1 : a->energy_mj > b->energy_mj;
@@ -267,8 +263,8 @@ static err_status check_allocation(const struct usage *usage,
 				   const struct usage_allocation *allocation, struct err *err)
 {
 	char time[TIME_TEXT_BYTES];
-	struct str gpu = names_text(usage->gpu_ids, allocation->gpu);
-	struct str pod = names_text(usage->texts, allocation->pod_uid);
+	struct str gpu = names_text(usage->names[GPUS], allocation->gpu);
+	struct str pod = names_text(usage->names[PODS], allocation->pod_uid);
 	if (!allocation->is_bound)
 		return err_set(err, ERR_INVALID,
 			       "pod " STR_FMT " on GPU " STR_FMT " is released "
@@ -284,25 +280,103 @@ static err_status check_allocation(const struct usage *usage,
 	return ERR_OK;
 }
 
-// Points each GPU at its part of the sorted arrays.
+// An array of items that each begin with the same things, and where in an item its GPU stands.
+struct items {
+	char *data;
+	size_t count, item_bytes, gpu_at;
+	int (*order)(const void *left, const void *right);
+};
+
+static uint32_t gpu_of(const struct items *items, size_t i)
+{
+	uint32_t gpu;
+	memcpy(&gpu, items->data + i * items->item_bytes + items->gpu_at, sizeof gpu);
+	return gpu;
+}
+
+// Most sources tell in order of time.
+static void sort_part(const struct items *items, char *part, size_t count)
+{
+	bool in_order = true;
+	for (size_t i = 1; in_order && i < count; i++)
+		in_order = items->order(part + (i - 1) * items->item_bytes,
+					part + i * items->item_bytes) <= 0;
+	if (!in_order)
+		qsort(part, count, items->item_bytes, items->order);
+}
+
+// Brings the items of each GPU together, in their order. ends[gpu] becomes the end of its part.
+// The array is replaced; false when there is no memory.
+static bool group_by_gpu(struct items *items, size_t gpu_count, size_t *ends)
+{
+	memset(ends, 0, gpu_count * sizeof *ends);
+	for (size_t i = 0; i < items->count; i++)
+		ends[gpu_of(items, i)]++;
+	size_t at = 0;
+	for (size_t gpu = 0; gpu < gpu_count; gpu++) {
+		size_t count = ends[gpu];
+		ends[gpu] = at;
+		at += count;
+	}
+	char *grouped = malloc(max_size(items->count, 1) * items->item_bytes);
+	if (grouped == NULL)
+		return false;
+	for (size_t i = 0; i < items->count; i++)
+		memcpy(grouped + ends[gpu_of(items, i)]++ * items->item_bytes,
+		       items->data + i * items->item_bytes, items->item_bytes);
+	free(items->data);
+	items->data = grouped;
+	for (size_t gpu = 0; gpu < gpu_count; gpu++) {
+		size_t from = gpu == 0 ? 0 : ends[gpu - 1];
+		sort_part(items, grouped + from * items->item_bytes, ends[gpu] - from);
+	}
+	return true;
+}
+
+static bool group_allocations(struct usage *usage, size_t gpu_count, size_t *ends)
+{
+	struct items items = { (char *)usage->allocations, usage->allocation_count,
+			       sizeof *usage->allocations, offsetof(struct usage_allocation, gpu),
+			       by_bound };
+	if (!group_by_gpu(&items, gpu_count, ends))
+		return false;
+	usage->allocations = (struct usage_allocation *)(void *)items.data;
+	for (size_t gpu = 0; gpu < gpu_count; gpu++) {
+		size_t from = gpu == 0 ? 0 : ends[gpu - 1];
+		usage->gpus[gpu].allocations = usage->allocations + from;
+		usage->gpus[gpu].allocation_count = ends[gpu] - from;
+	}
+	return true;
+}
+
+static bool group_energy(struct usage *usage, size_t gpu_count, size_t *ends)
+{
+	struct items items = { (char *)usage->energy, usage->energy_count, sizeof *usage->energy,
+			       offsetof(struct usage_energy, gpu), by_time };
+	if (!group_by_gpu(&items, gpu_count, ends))
+		return false;
+	usage->energy = (struct usage_energy *)(void *)items.data;
+	for (size_t gpu = 0; gpu < gpu_count; gpu++) {
+		size_t from = gpu == 0 ? 0 : ends[gpu - 1];
+		usage->gpus[gpu].energy = usage->energy + from;
+		usage->gpus[gpu].energy_count = ends[gpu] - from;
+	}
+	return true;
+}
+
+// Points each GPU at its part of the arrays.
 static err_status split_by_gpu(struct usage *usage, struct err *err)
 {
-	size_t count = names_count(usage->gpu_ids);
+	size_t count = names_count(usage->names[GPUS]);
 	usage->gpus = calloc(max_size(count, 1), sizeof *usage->gpus);
-	if (usage->gpus == NULL)
+	size_t *ends = calloc(max_size(count, 1), sizeof *ends);
+	bool good = usage->gpus != NULL && ends != NULL && group_allocations(usage, count, ends) &&
+		    group_energy(usage, count, ends);
+	free(ends);
+	if (!good)
 		return no_memory(usage, err);
 	for (size_t i = 0; i < count; i++)
-		usage->gpus[i].id = names_text(usage->gpu_ids, (uint32_t)i);
-	for (size_t i = 0; i < usage->allocation_count; i++) {
-		struct usage_gpu *gpu = &usage->gpus[usage->allocations[i].gpu];
-		if (gpu->allocation_count++ == 0)
-			gpu->allocations = &usage->allocations[i];
-	}
-	for (size_t i = 0; i < usage->energy_count; i++) {
-		struct usage_gpu *gpu = &usage->gpus[usage->energy[i].gpu];
-		if (gpu->energy_count++ == 0)
-			gpu->energy = &usage->energy[i];
-	}
+		usage->gpus[i].id = names_text(usage->names[GPUS], (uint32_t)i);
 	qsort(usage->gpus, count, sizeof *usage->gpus, by_id);
 	return ERR_OK;
 }
@@ -322,10 +396,6 @@ err_status usage_finish(struct usage *usage, struct err *err)
 	usage->allocation_count = kept;
 	slots_done(&usage->allocation_index); // its numbers are of the old order
 	slots_done(&usage->seen_index);
-	if (kept > 0)
-		qsort(usage->allocations, kept, sizeof *usage->allocations, by_gpu_and_bound);
-	if (usage->energy_count > 0)
-		qsort(usage->energy, usage->energy_count, sizeof *usage->energy, by_gpu_and_time);
 	usage->finished = true;
 	return split_by_gpu(usage, err);
 }
@@ -333,10 +403,10 @@ err_status usage_finish(struct usage *usage, struct err *err)
 const struct usage_gpu *usage_gpus(const struct usage *usage, size_t *ret_count)
 {
 	ASSERT(usage->finished);
-	*ret_count = names_count(usage->gpu_ids);
+	*ret_count = names_count(usage->names[GPUS]);
 	return usage->gpus;
 }
 
-const struct names *usage_tenants(const struct usage *usage) { return usage->tenants; }
+const struct names *usage_tenants(const struct usage *usage) { return usage->names[TENANTS]; }
 
 size_t usage_event_count(const struct usage *usage) { return usage->seen_count; }

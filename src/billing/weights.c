@@ -15,7 +15,7 @@ static err_status no_memory(struct err *err)
 
 err_status weights_reset(struct weights *weights, size_t party_count, struct err *err)
 {
-	weights->class_count = 0;
+	weights->class_count = weights->last = 0;
 	weights->party_count = party_count;
 	if (party_count <= weights->party_cap)
 		return ERR_OK;
@@ -55,16 +55,22 @@ static struct weights_class *add_class(struct weights *weights, wide den)
 	return class;
 }
 
+// All parties of one segment have the same denominator, so the last used is tried first.
+static struct weights_class *class_of(struct weights *weights, wide den)
+{
+	if (weights->last < weights->class_count && weights->classes[weights->last].den == den)
+		return &weights->classes[weights->last];
+	size_t i = 0;
+	while (i < weights->class_count && weights->classes[i].den != den)
+		i++;
+	weights->last = i;
+	return i < weights->class_count ? &weights->classes[i] : add_class(weights, den);
+}
+
 err_status weights_add(struct weights *weights, size_t party, wide num, wide den, struct err *err)
 {
-	struct weights_class *class = NULL;
 	ASSERT(party < weights->party_count && num >= 0 && den > 0);
-	// The last used is nearly always the one.
-	for (size_t i = weights->class_count; class == NULL && i-- > 0;)
-		if (weights->classes[i].den == den)
-			class = &weights->classes[i];
-	if (class == NULL)
-		class = add_class(weights, den);
+	struct weights_class *class = class_of(weights, den);
 	if (class == NULL)
 		return no_memory(err);
 	if (__builtin_add_overflow(class->nums[party], num, &class->nums[party]))

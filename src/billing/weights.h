@@ -17,6 +17,7 @@ struct weights {
 	struct weights_class *classes; // those in use come first
 	size_t class_count, class_cap;
 	size_t class_made; // classes that have memory
+	size_t last;       // the class used last
 };
 
 #define WEIGHTS_NOBODY SIZE_MAX

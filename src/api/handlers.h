@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The handlers of the route table. Each gets an authenticated, limited and, where the table can
 // tell the tenant, authorized call with a checked body, and ends it exactly once, now or later,
-// by one of the call_answer functions.
+// by one of the rest_answer functions.
 #pragma once
 
 #include "api/routes.h"

@@ -23,7 +23,7 @@ typedef enum route_tenant {
 	ROUTE_TENANT_PATH,    // {tenant} in the path
 	ROUTE_TENANT_ID,      // {id} is TENANT.NAME
 	ROUTE_TENANT_QUERY,   // ?tenant=, absent: the caller's own
-	ROUTE_TENANT_HANDLER, // only the handler can find it; it must call call_authorize
+	ROUTE_TENANT_HANDLER, // only the handler can find it; it must call rest_authorize
 } route_tenant;
 
 enum { ROUTE_PARAMS_MAX = 2, ROUTE_QUERY_MAX = 6 };
@@ -45,7 +45,7 @@ struct route {
 	authz_resource resource;
 	authz_verb verb;
 	route_tenant tenant_of;
-	unsigned cost; // of the rate limit
+	unsigned cost;               // of the rate limit
 	const struct schema *body;   // NULL: none allowed, or bytes when body_type is set
 	const char *body_type;       // of bodies that are not JSON
 	const struct schema *answer; // NULL: answer_type says what comes
@@ -62,13 +62,12 @@ extern const size_t route_count;
 struct route_match {
 	const struct route *route;
 	struct str params[ROUTE_PARAMS_MAX]; // in the order of the pattern
-	bool is_path_known; // no route, but another method has this path
-	char allow[64];     // then the methods, for the Allow header
+	bool is_path_known;                  // no route, but another method has this path
+	char allow[64];                      // then the methods, for the Allow header
 };
 
 // True when method and path name a route.
 bool route_find(struct str method, struct str path, struct route_match *ret_match);
 bool route_mutates(const struct route *route);
 // Refuses parameters that the route does not know; the text names it.
-MUST_USE err_status route_check_query(const struct route *route, struct str query,
-				      struct err *err);
+MUST_USE err_status route_check_query(const struct route *route, struct str query, struct err *err);

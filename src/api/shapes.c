@@ -13,9 +13,11 @@ static const struct schema_field tenant_update_fields[] = {
 	{ "quota", SCHEMA_OBJECT, .object = &tenant_quota_schema,
 	  .doc = "New limits of the tenant." },
 };
-const struct schema shape_tenant_update = { .name = "TenantUpdate",
+const struct schema shape_tenant_update = {
+	.name = "TenantUpdate",
 	.doc = "What is named is changed, the rest stays. If-Match makes it conditional.",
-	SCHEMA_FIELDS(tenant_update_fields) };
+	SCHEMA_FIELDS(tenant_update_fields)
+};
 
 static const struct schema_field member_put_fields[] = {
 	{ "user", SCHEMA_TEXT, .required = true, .min = 1, .max = 128,
@@ -23,9 +25,11 @@ static const struct schema_field member_put_fields[] = {
 	{ "role", SCHEMA_TEXT, .required = true, .min = 1, .values = tenant_roles,
 	  .doc = "Role in this tenant." },
 };
-const struct schema shape_member_put = { .name = "MemberPut",
+const struct schema shape_member_put = {
+	.name = "MemberPut",
 	.doc = "A member of a tenant; the same user again changes the role.",
-	SCHEMA_FIELDS(member_put_fields) };
+	SCHEMA_FIELDS(member_put_fields)
+};
 
 static const struct schema_field token_create_fields[] = {
 	{ "user", SCHEMA_TEXT, .min = 1, .max = 128,
@@ -39,12 +43,15 @@ static const struct schema_field token_create_fields[] = {
 	  .doc = "Life of the token, by default 90d." },
 	{ "note", SCHEMA_TEXT, .max = 200, .doc = "What it is for." },
 };
-const struct schema shape_token_create = { .name = "TokenCreate", .doc = "A new access token.",
-	SCHEMA_FIELDS(token_create_fields) };
+const struct schema shape_token_create = { .name = "TokenCreate",
+					   .doc = "A new access token.",
+					   SCHEMA_FIELDS(token_create_fields) };
 
-const struct schema shape_document = { .name = "Document",
+const struct schema shape_document = {
+	.name = "Document",
 	.doc = "A whole document in the form of its offline file (prices.json, assets.json, "
-	       "pools.json); it is checked whole and becomes the current version." };
+	       "pools.json); it is checked whole and becomes the current version."
+};
 
 static const struct schema_field whoami_fields[] = {
 	{ "user", SCHEMA_TEXT, .required = true, .doc = "Whom the token speaks for." },
@@ -54,8 +61,9 @@ static const struct schema_field whoami_fields[] = {
 	{ "expires", SCHEMA_TIME, .doc = "End of the token." },
 	{ "server_version", SCHEMA_TEXT, .doc = "Version of the server." },
 };
-const struct schema shape_whoami = { .name = "WhoAmI", .doc = "Who the caller is here.",
-	SCHEMA_FIELDS(whoami_fields) };
+const struct schema shape_whoami = { .name = "WhoAmI",
+				     .doc = "Who the caller is here.",
+				     SCHEMA_FIELDS(whoami_fields) };
 
 static const struct schema_field condition_fields[] = {
 	{ "type", SCHEMA_TEXT, .required = true, .doc = "CamelCase, for example Ready." },
@@ -66,7 +74,8 @@ static const struct schema_field condition_fields[] = {
 	{ "observedGeneration", SCHEMA_INT, .doc = "Generation it was seen at." },
 };
 static const struct schema condition_schema = { .name = "Condition",
-	.doc = "One condition, as in Kubernetes.", SCHEMA_FIELDS(condition_fields) };
+						.doc = "One condition, as in Kubernetes.",
+						SCHEMA_FIELDS(condition_fields) };
 
 static const struct schema_field usage_now_fields[] = {
 	{ "gpus", SCHEMA_INT, .required = true,
@@ -76,7 +85,8 @@ static const struct schema_field usage_now_fields[] = {
 	{ "requests", SCHEMA_INT, .required = true, .doc = "Requests that have not ended." },
 };
 static const struct schema usage_now_schema = { .name = "TenantUsage",
-	.doc = "What the tenant holds now.", SCHEMA_FIELDS(usage_now_fields) };
+						.doc = "What the tenant holds now.",
+						SCHEMA_FIELDS(usage_now_fields) };
 
 static const struct schema_field tenant_fields[] = {
 	{ "name", SCHEMA_LABEL, .required = true, .doc = "Name, also of its namespace." },
@@ -88,8 +98,9 @@ static const struct schema_field tenant_fields[] = {
 	  .doc = "Why it is in this state." },
 	{ "created", SCHEMA_TIME, .doc = "When it was made." },
 };
-const struct schema shape_tenant = { .name = "Tenant", .doc = "A team with its quota.",
-	SCHEMA_FIELDS(tenant_fields) };
+const struct schema shape_tenant = { .name = "Tenant",
+				     .doc = "A team with its quota.",
+				     SCHEMA_FIELDS(tenant_fields) };
 
 static const struct schema_field member_fields[] = {
 	{ "tenant", SCHEMA_LABEL, .required = true, .doc = "Tenant." },
@@ -97,8 +108,9 @@ static const struct schema_field member_fields[] = {
 	{ "role", SCHEMA_TEXT, .required = true, .values = tenant_roles, .doc = "Role." },
 	{ "created", SCHEMA_TIME, .doc = "Since when." },
 };
-const struct schema shape_member = { .name = "Member", .doc = "A member of a tenant.",
-	SCHEMA_FIELDS(member_fields) };
+const struct schema shape_member = { .name = "Member",
+				     .doc = "A member of a tenant.",
+				     SCHEMA_FIELDS(member_fields) };
 
 static const struct schema_field token_fields[] = {
 	{ "id", SCHEMA_TEXT, .required = true, .doc = "Id, not secret." },
@@ -115,8 +127,9 @@ static const struct schema_field token_fields[] = {
 	{ "last_used", SCHEMA_TIME, .doc = "Last use, to about ten minutes." },
 	{ "state", SCHEMA_TEXT, .required = true, .doc = "active, expired or revoked." },
 };
-const struct schema shape_token = { .name = "Token", .doc = "An access token.",
-	SCHEMA_FIELDS(token_fields) };
+const struct schema shape_token = { .name = "Token",
+				    .doc = "An access token.",
+				    SCHEMA_FIELDS(token_fields) };
 
 static const struct schema_field request_fields[] = {
 	{ "id", SCHEMA_TEXT, .required = true,
@@ -145,8 +158,9 @@ static const struct schema_field request_fields[] = {
 	{ "ended", SCHEMA_TIME, .doc = "When it ended." },
 	{ "exit_code", SCHEMA_INT, .doc = "Exit code of its container." },
 };
-const struct schema shape_request = { .name = "Request", .doc = "A GPU request.",
-	SCHEMA_FIELDS(request_fields) };
+const struct schema shape_request = { .name = "Request",
+				      .doc = "A GPU request.",
+				      SCHEMA_FIELDS(request_fields) };
 
 static const struct schema_field reason_fields[] = {
 	{ "code", SCHEMA_TEXT, .required = true, .doc = "CamelCase, one of a closed set." },
@@ -155,8 +169,9 @@ static const struct schema_field reason_fields[] = {
 	{ "nodes", SCHEMA_INT, .doc = "How many nodes this holds for." },
 	{ "next", SCHEMA_TEXT, .doc = "The smallest change that would help." },
 };
-static const struct schema reason_schema = { .name = "Reason", .doc = "One reason why it waits.",
-	SCHEMA_FIELDS(reason_fields) };
+static const struct schema reason_schema = { .name = "Reason",
+					     .doc = "One reason why it waits.",
+					     SCHEMA_FIELDS(reason_fields) };
 
 static const struct schema_field explain_fields[] = {
 	{ "state", SCHEMA_TEXT, .required = true,
@@ -166,8 +181,9 @@ static const struct schema_field explain_fields[] = {
 	{ "reasons", SCHEMA_OBJECTS, .required = true, .object = &reason_schema,
 	  .doc = "All reasons that hold now." },
 };
-const struct schema shape_explain = { .name = "Explain", .doc = "Why something waits or would.",
-	SCHEMA_FIELDS(explain_fields) };
+const struct schema shape_explain = { .name = "Explain",
+				      .doc = "Why something waits or would.",
+				      SCHEMA_FIELDS(explain_fields) };
 
 static const struct schema_field node_fields[] = {
 	{ "name", SCHEMA_TEXT, .required = true, .doc = "Name of the node." },
@@ -180,21 +196,24 @@ static const struct schema_field node_fields[] = {
 	{ "driver", SCHEMA_TEXT, .doc = "Driver version." },
 	{ "devices", SCHEMA_ANY, .doc = "The GPUs, as in GPUNode." },
 };
-const struct schema shape_node = { .name = "Node", .doc = "A GPU node.",
-	SCHEMA_FIELDS(node_fields) };
+const struct schema shape_node = { .name = "Node",
+				   .doc = "A GPU node.",
+				   SCHEMA_FIELDS(node_fields) };
 
 static const struct schema_field cursor_fields[] = {
 	{ "boot", SCHEMA_TEXT, .required = true, .doc = "Boot id of the journal." },
 	{ "seq", SCHEMA_INT, .required = true, .doc = "All events up to this one are durable." },
 };
-static const struct schema cursor_schema = { .name = "Cursor", .doc = "A place in a journal.",
-	SCHEMA_FIELDS(cursor_fields) };
+static const struct schema cursor_schema = { .name = "Cursor",
+					     .doc = "A place in a journal.",
+					     SCHEMA_FIELDS(cursor_fields) };
 static const struct schema_field cursor_answer_fields[] = {
 	{ "cursor", SCHEMA_OBJECT, .required = true, .object = &cursor_schema,
 	  .doc = "How far the server has it." },
 };
 const struct schema shape_cursor_answer = { .name = "UsageAnswer",
-	.doc = "What a node's agent may forget.", SCHEMA_FIELDS(cursor_answer_fields) };
+					    .doc = "What a node's agent may forget.",
+					    SCHEMA_FIELDS(cursor_answer_fields) };
 
 static const struct schema_field checkpoint_fields[] = {
 	{ "version", SCHEMA_INT, .required = true, .doc = "Form of the checkpoint." },
@@ -205,9 +224,11 @@ static const struct schema_field checkpoint_fields[] = {
 	{ "public_key", SCHEMA_TEXT, .required = true, .doc = "ed25519 key, hex." },
 	{ "signature", SCHEMA_TEXT, .required = true, .doc = "Signature, hex." },
 };
-const struct schema shape_checkpoint = { .name = "AuditCheckpoint",
+const struct schema shape_checkpoint = {
+	.name = "AuditCheckpoint",
 	.doc = "Signed statement of the audit log's length and head.",
-	SCHEMA_FIELDS(checkpoint_fields) };
+	SCHEMA_FIELDS(checkpoint_fields)
+};
 
 static const struct schema_field problem_fields[] = {
 	{ "type", SCHEMA_TEXT, .required = true, .doc = "urn:gpuaas:problem:CODE." },
@@ -219,11 +240,13 @@ static const struct schema_field problem_fields[] = {
 	{ "request_id", SCHEMA_TEXT, .required = true,
 	  .doc = "Id of this call in logs and audit." },
 };
-const struct schema shape_problem = { .name = "Problem", .doc = "RFC 9457 problem details.",
-	SCHEMA_FIELDS(problem_fields) };
+const struct schema shape_problem = { .name = "Problem",
+				      .doc = "RFC 9457 problem details.",
+				      SCHEMA_FIELDS(problem_fields) };
 
 static const struct schema_field health_fields[] = {
 	{ "status", SCHEMA_TEXT, .required = true, .doc = "ok, or what is not." },
 };
-const struct schema shape_health = { .name = "Health", .doc = "Whether the server works.",
-	SCHEMA_FIELDS(health_fields) };
+const struct schema shape_health = { .name = "Health",
+				     .doc = "Whether the server works.",
+				     SCHEMA_FIELDS(health_fields) };

@@ -25,8 +25,8 @@ struct entry {
 	struct entry *next;
 	audit_done_fn *on_done;
 	void *arg;
-	bool begins;   // needs room for one more record
-	bool ends;     // gives that room back
+	bool begins; // needs room for one more record
+	bool ends;   // gives that room back
 	bool is_refused;
 	struct audit_record record; // texts point into text
 	size_t text_bytes;
@@ -41,8 +41,8 @@ struct audit {
 	char chain[AUDIT_CHAIN_CHARS + 1];
 	struct audit_key key;
 	int fd;
-	int64_t size_bytes; // durable length of the file
-	struct audit_place place; // durable
+	int64_t size_bytes;         // durable length of the file
+	struct audit_place place;   // durable
 	struct entry *head, **tail; // queued
 	size_t queued;
 	int64_t open_calls; // begun and not ended
@@ -79,13 +79,9 @@ static err_status rotate_if_due(struct audit *audit, struct err *err)
 }
 
 // What was written after the durable part goes, so that the file never holds half a batch.
-static void undo_write(struct audit *audit)
-{
-	(void)ftruncate(audit->fd, audit->size_bytes);
-}
+static void undo_write(struct audit *audit) { (void)ftruncate(audit->fd, audit->size_bytes); }
 
-static err_status write_batch(struct audit *audit, const struct audit_place *place,
-			      struct err *err)
+static err_status write_batch(struct audit *audit, const struct audit_place *place, struct err *err)
 {
 	if (!buf_ok(&audit->batch))
 		return err_set(err, ERR_LIMIT, "no memory for the audit batch");
@@ -213,9 +209,10 @@ static struct entry *entry_new(const struct audit_record *record)
 		return NULL;
 	entry->record = *record;
 	struct str *texts[] = { &entry->record.request_id, &entry->record.actor,
-				&entry->record.role, &entry->record.token_id,
-				&entry->record.tenant, &entry->record.object,
-				&entry->record.peer, &entry->record.code, &entry->record.detail };
+				&entry->record.role,       &entry->record.token_id,
+				&entry->record.tenant,     &entry->record.object,
+				&entry->record.peer,       &entry->record.code,
+				&entry->record.detail };
 	_Static_assert(ARRAY_COUNT(texts) * AUDIT_FIELD_MAX_BYTES <= ENTRY_BYTES, "room");
 	for (size_t i = 0; i < ARRAY_COUNT(texts); i++)
 		entry->text_bytes += copy_text(entry, texts[i]);
@@ -269,20 +266,20 @@ static void on_checkpoint_time(void *arg)
 	loop_timer_set(audit->checkpoint_timer, audit->config.checkpoint_interval_ns);
 }
 
-static err_status cut_torn_end(struct audit *audit, const struct audit_tail *tail,
-			       struct err *err)
+static err_status cut_torn_end(struct audit *audit, const struct audit_tail *tail, struct err *err)
 {
 	if (tail->torn_bytes == 0)
 		return ERR_OK;
-	if (audit->fd >= 0 && (ftruncate(audit->fd, (off_t)tail->size_bytes) != 0 ||
-			       fdatasync(audit->fd) != 0))
+	if (audit->fd >= 0 &&
+	    (ftruncate(audit->fd, (off_t)tail->size_bytes) != 0 || fdatasync(audit->fd) != 0))
 		return err_sys(err, errno, "cut the torn end off %s", tail->path);
 	char detail[100];
 	(void)snprintf(detail, sizeof detail,
 		       "%" PRId64 " bytes of a line torn by a crash were cut off",
 		       tail->torn_bytes);
-	struct audit_record record = { .stage = "system", .resource = "audit", .verb = "repair",
-				       .detail = str_of(detail) };
+	struct audit_record record = {
+		.stage = "system", .resource = "audit", .verb = "repair", .detail = str_of(detail)
+	};
 	audit_put(audit, &record, NULL, NULL);
 	return ERR_OK;
 }

@@ -19,20 +19,20 @@ typedef void audit_checkpoint_fn(void *arg, struct str json);
 
 struct audit_config {
 	const char *dir;
-	const char *key_file;          // NULL: DIR/signing.key
-	size_t rotate_bytes;           // 0: 64 MiB
-	int64_t checkpoint_records;    // 0: 1000
-	uint64_t checkpoint_interval_ns; // 0: 60 s
+	const char *key_file;               // NULL: DIR/signing.key
+	size_t rotate_bytes;                // 0: 64 MiB
+	int64_t checkpoint_records;         // 0: 1000
+	uint64_t checkpoint_interval_ns;    // 0: 60 s
 	audit_checkpoint_fn *on_checkpoint; // may be NULL
 	void *arg;
 };
 
 struct audit_stats {
-	int64_t records;       // of the chain
-	uint64_t written;      // since the start
+	int64_t records;  // of the chain
+	uint64_t written; // since the start
 	uint64_t syncs;
 	uint64_t refused;
-	int64_t covered;       // records under the newest checkpoint
+	int64_t covered; // records under the newest checkpoint
 	uint64_t checkpoint_failures;
 	bool is_available;
 };

@@ -90,7 +90,8 @@ void audit_checkpoint_encode(const struct audit_checkpoint *checkpoint, struct b
 	(void)sodium_bin2hex(public_, sizeof public_, checkpoint->public_, AUDIT_KEY_BYTES);
 	(void)sodium_bin2hex(signature, sizeof signature, checkpoint->signature,
 			     AUDIT_SIGNATURE_BYTES);
-	buf_printf(out, "{\"version\":1,\"chain\":\"%s\",\"records\":%" PRId64 ",\"head\":\"%s\","
+	buf_printf(out,
+		   "{\"version\":1,\"chain\":\"%s\",\"records\":%" PRId64 ",\"head\":\"%s\","
 		   "\"time\":\"%s\",\"public_key\":\"%s\",\"signature\":\"%s\"}",
 		   checkpoint->chain, checkpoint->place.seq, head, checkpoint->time, public_,
 		   signature);

@@ -56,7 +56,8 @@ static err_status damaged(const struct audit_tail *tail, const struct err *why, 
 	return err_set(err, ERR_INTERNAL,
 		       "the audit log is damaged in %s after record %" PRId64
 		       " (%s); run `gpuaas audit verify`, keep the folder as evidence, and start "
-		       "with an empty one", tail->path, tail->place.seq,
+		       "with an empty one",
+		       tail->path, tail->place.seq,
 		       why->text[0] == '\0' ? "chain broken" : why->text);
 }
 

@@ -11,8 +11,8 @@ struct audit_tail {
 	char path[AUDIT_PATH_BYTES]; // newest file; empty when there is none
 	char chain[AUDIT_CHAIN_CHARS + 1];
 	struct audit_place place;
-	int64_t size_bytes;  // of the good part
-	int64_t torn_bytes;  // after it, to be cut off
+	int64_t size_bytes; // of the good part
+	int64_t torn_bytes; // after it, to be cut off
 };
 
 // Reads the newest file whole and checks it; ERR_INTERNAL when more than its end is damaged.

@@ -50,8 +50,9 @@ bool audit_hash_parse(struct str hex, struct audit_hash *ret_hash)
 		if (hex.data[i] >= 'A' && hex.data[i] <= 'F') // one spelling only
 			return false;
 	}
-	if (hex.len != AUDIT_HASH_HEX || sodium_hex2bin(hash.bytes, sizeof hash.bytes, hex.data,
-							hex.len, NULL, &len, NULL) != 0 ||
+	if (hex.len != AUDIT_HASH_HEX ||
+	    sodium_hex2bin(hash.bytes, sizeof hash.bytes, hex.data, hex.len, NULL, &len, NULL) !=
+		    0 ||
 	    len != sizeof hash.bytes)
 		return false;
 	*ret_hash = hash;

@@ -16,17 +16,17 @@ enum {
 };
 
 struct audit_record {
-	const char *stage;  // "begin" before the act, "end" after it, "denied", "system"
+	const char *stage; // "begin" before the act, "end" after it, "denied", "system"
 	struct str request_id;
-	struct str actor;    // whom the token speaks for
+	struct str actor; // whom the token speaks for
 	struct str role;
 	struct str token_id; // not secret
 	struct str tenant;   // of the object
 	const char *resource, *verb;
-	struct str object;   // path of the call
-	struct str peer;     // address
-	int status;          // HTTP status; 0 when it has not ended
-	struct str code;     // of the problem, or empty
+	struct str object; // path of the call
+	struct str peer;   // address
+	int status;        // HTTP status; 0 when it has not ended
+	struct str code;   // of the problem, or empty
 	struct str detail;
 };
 
@@ -35,8 +35,8 @@ struct audit_hash {
 };
 
 struct audit_place {
-	int64_t seq;             // of the last record; 0: none
-	struct audit_hash head;  // its hash
+	int64_t seq;            // of the last record; 0: none
+	struct audit_hash head; // its hash
 };
 
 // The head of an empty chain, derived from the chain's id.

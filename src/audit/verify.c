@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static const char *const fault_names[] = { "good", "edited", "inserted", "reordered", "removed",
-					   "head_cut", "tail_cut", "checkpoint" };
+static const char *const fault_names[] = { "good",    "edited",   "inserted", "reordered",
+					   "removed", "head_cut", "tail_cut", "checkpoint" };
 
 const char *audit_fault_name(audit_fault fault)
 {
@@ -35,8 +35,7 @@ static bool fault_found(struct audit_verifier *verifier, audit_fault fault, cons
 	return false;
 }
 
-void audit_verifier_init(struct audit_verifier *verifier,
-			 const struct audit_checkpoint *checkpoint)
+void audit_verifier_init(struct audit_verifier *verifier, const struct audit_checkpoint *checkpoint)
 {
 	*verifier = (struct audit_verifier){ .has_checkpoint = checkpoint != NULL };
 	if (checkpoint != NULL)
@@ -54,7 +53,8 @@ static bool check_first(struct audit_verifier *verifier, const struct audit_line
 	if (line->seq != 1)
 		return fault_found(verifier, AUDIT_HEAD_CUT,
 				   "the log begins with record %" PRId64
-				   "; those before it are missing", line->seq);
+				   "; those before it are missing",
+				   line->seq);
 	return true;
 }
 
@@ -62,18 +62,21 @@ static bool check_link(struct audit_verifier *verifier, const struct audit_line 
 {
 	int64_t want = verifier->report.place.seq + 1;
 	if (strcmp(line->chain, verifier->chain) != 0)
-		return fault_found(verifier, AUDIT_INSERTED, "record %" PRId64
-				   " is of another chain, %s", want, line->chain);
+		return fault_found(verifier, AUDIT_INSERTED,
+				   "record %" PRId64 " is of another chain, %s", want, line->chain);
 	if (line->seq < want)
-		return fault_found(verifier, AUDIT_REORDERED, "record %" PRId64
-				   " stands where %" PRId64 " belongs: repeated or moved",
+		return fault_found(verifier, AUDIT_REORDERED,
+				   "record %" PRId64 " stands where %" PRId64
+				   " belongs: repeated or moved",
 				   line->seq, want);
 	if (line->seq > want)
-		return fault_found(verifier, AUDIT_REMOVED, "record %" PRId64
-				   " is missing: %" PRId64 " stands in its place", want, line->seq);
+		return fault_found(verifier, AUDIT_REMOVED,
+				   "record %" PRId64 " is missing: %" PRId64 " stands in its place",
+				   want, line->seq);
 	if (!audit_hash_eq(&line->prev, &verifier->report.place.head))
-		return fault_found(verifier, AUDIT_INSERTED, "record %" PRId64
-				   " does not follow from the one before it", want);
+		return fault_found(verifier, AUDIT_INSERTED,
+				   "record %" PRId64 " does not follow from the one before it",
+				   want);
 	return true;
 }
 
@@ -88,9 +91,11 @@ static bool check_covered(struct audit_verifier *verifier)
 		return true;
 	place->seq--;
 	verifier->report.records--;
-	return fault_found(verifier, AUDIT_CHECKPOINT, "record %" PRId64
+	return fault_found(verifier, AUDIT_CHECKPOINT,
+			   "record %" PRId64
 			   " has another hash than the signed checkpoint says: the log was "
-			   "rewritten", checkpoint->place.seq);
+			   "rewritten",
+			   checkpoint->place.seq);
 }
 
 bool audit_verifier_line(struct audit_verifier *verifier, struct str text)
@@ -120,8 +125,8 @@ bool audit_verifier_end(struct audit_verifier *verifier)
 	if (verifier->has_checkpoint && report->place.seq < verifier->checkpoint.place.seq) {
 		verifier->line++;
 		return fault_found(verifier, AUDIT_TAIL_CUT,
-				   "the log ends after record %" PRId64 ", the checkpoint covers %"
-				   PRId64 ": the tail was cut",
+				   "the log ends after record %" PRId64
+				   ", the checkpoint covers %" PRId64 ": the tail was cut",
 				   report->place.seq, verifier->checkpoint.place.seq);
 	}
 	report->is_covered = verifier->has_checkpoint;

@@ -8,23 +8,23 @@
 
 typedef enum audit_fault {
 	AUDIT_GOOD,
-	AUDIT_EDITED,     // the content does not match its hash, or is no record
-	AUDIT_INSERTED,   // number or chain of a record that does not belong here
+	AUDIT_EDITED,   // the content does not match its hash, or is no record
+	AUDIT_INSERTED, // number or chain of a record that does not belong here
 	AUDIT_REORDERED,
-	AUDIT_REMOVED,    // records in the middle are missing
+	AUDIT_REMOVED, // records in the middle are missing
 	AUDIT_HEAD_CUT,
 	AUDIT_TAIL_CUT,   // fewer records than the checkpoint covers, or a torn last line
 	AUDIT_CHECKPOINT, // the checkpoint is of another chain or history, or not signed rightly
 } audit_fault;
 
 struct audit_report {
-	int64_t records;    // good ones before the first fault
-	int64_t bad_seq;    // number that the first bad record should have; 0: none is bad
-	int64_t bad_line;   // line in the input, from 1
+	int64_t records;  // good ones before the first fault
+	int64_t bad_seq;  // number that the first bad record should have; 0: none is bad
+	int64_t bad_line; // line in the input, from 1
 	audit_fault fault;
-	bool is_covered;    // a checkpoint was given and holds
+	bool is_covered;          // a checkpoint was given and holds
 	struct audit_place place; // after the last good record
-	char text[300];     // for people
+	char text[300];           // for people
 };
 
 const char *audit_fault_name(audit_fault fault);

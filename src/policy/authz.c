@@ -9,8 +9,13 @@ typedef enum reach {
 	ANY,    // every object
 } reach;
 
-enum { G = 1u << AUTHZ_GET, L = 1u << AUTHZ_LIST, C = 1u << AUTHZ_CREATE, U = 1u << AUTHZ_UPDATE,
-       D = 1u << AUTHZ_DELETE };
+enum {
+	G = 1u << AUTHZ_GET,
+	L = 1u << AUTHZ_LIST,
+	C = 1u << AUTHZ_CREATE,
+	U = 1u << AUTHZ_UPDATE,
+	D = 1u << AUTHZ_DELETE
+};
 
 struct grant {
 	authz_role role;
@@ -42,7 +47,6 @@ static const struct grant grants[] = {
 	{ AUTHZ_TENANT_ADMIN, AUTHZ_NODE, COMMON, G | L },
 	{ AUTHZ_TENANT_ADMIN, AUTHZ_QUOTA, OWN, G },
 	{ AUTHZ_TENANT_ADMIN, AUTHZ_EVENT, OWN, G | L },
-	{ AUTHZ_TENANT_ADMIN, AUTHZ_PRICE, COMMON, G | L },
 	{ AUTHZ_TENANT_ADMIN, AUTHZ_BILL, OWN, G | L },
 
 	{ AUTHZ_MEMBER, AUTHZ_WHOAMI, COMMON, G },
@@ -51,7 +55,6 @@ static const struct grant grants[] = {
 	{ AUTHZ_MEMBER, AUTHZ_REQUEST, OWN, G | L | C | D },
 	{ AUTHZ_MEMBER, AUTHZ_NODE, COMMON, G | L },
 	{ AUTHZ_MEMBER, AUTHZ_QUOTA, OWN, G },
-	{ AUTHZ_MEMBER, AUTHZ_PRICE, COMMON, G | L },
 	{ AUTHZ_MEMBER, AUTHZ_BILL, OWN, G | L },
 
 	{ AUTHZ_AGENT, AUTHZ_WHOAMI, COMMON, G },
@@ -87,7 +90,7 @@ static const char *const role_names[AUTHZ_ROLE_COUNT] = { "platform-admin", "ten
 							  "member", "agent" };
 static const char *const resource_names[AUTHZ_RESOURCE_COUNT] = {
 	"whoami", "tenant", "membership", "token", "request", "node", "quota",
-	"usage", "event", "price", "asset", "pool", "bill", "audit",
+	"usage",  "event",  "price",      "asset", "pool",    "bill", "audit",
 };
 static const char *const verb_names[AUTHZ_VERB_COUNT] = { "get", "list", "create", "update",
 							  "delete" };

@@ -8,8 +8,10 @@ static const char what_to_do[] = "; ask for at most that, or have the quota rais
 
 struct quota_amount quota_need_of(const struct request_spec *spec)
 {
-	return (struct quota_amount){ .gpus = spec->gpu_count, .cpu_milli = spec->cpu_milli,
-				      .memory_bytes = spec->memory_bytes, .pods = 1 };
+	return (struct quota_amount){ .gpus = spec->gpu_count,
+				      .cpu_milli = spec->cpu_milli,
+				      .memory_bytes = spec->memory_bytes,
+				      .pods = 1 };
 }
 
 err_status quota_check_alone(const struct tenant_quota *quota, const struct quota_amount *need,
@@ -17,16 +19,20 @@ err_status quota_check_alone(const struct tenant_quota *quota, const struct quot
 {
 	if (need->gpus > quota->gpus)
 		return err_set(err, ERR_LIMIT,
-			       "%" PRId64 " GPUs are asked for, the tenant's quota is %" PRId64 "%s",
+			       "%" PRId64 " GPUs are asked for, the tenant's quota is %" PRId64
+			       "%s",
 			       need->gpus, quota->gpus, what_to_do);
 	if (need->cpu_milli > quota->cpu_milli)
 		return err_set(err, ERR_LIMIT,
 			       "%" PRId64 "m CPUs are asked for and the tenant's quota is %" PRId64
-			       "m%s", need->cpu_milli, quota->cpu_milli, what_to_do);
+			       "m%s",
+			       need->cpu_milli, quota->cpu_milli, what_to_do);
 	if (need->memory_bytes > quota->memory_bytes)
 		return err_set(err, ERR_LIMIT,
-			       "%" PRId64 " bytes of memory are asked for, the tenant's quota is %"
-			       PRId64 "%s", need->memory_bytes, quota->memory_bytes, what_to_do);
+			       "%" PRId64
+			       " bytes of memory are asked for, the tenant's quota is %" PRId64
+			       "%s",
+			       need->memory_bytes, quota->memory_bytes, what_to_do);
 	if (need->pods > quota->pods)
 		return err_set(err, ERR_LIMIT, "the tenant's quota allows no pods; have it raised");
 	return ERR_OK;

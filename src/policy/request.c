@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/request.h"
 
+#include "gpu/model.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -33,7 +35,8 @@ static const struct schema_field request_fields[] = {
 	{ "env", SCHEMA_TEXT_MAP, .max = REQUEST_ENV_MAX, .doc = "Environment, name to value." },
 };
 const struct schema request_schema = { .name = "RequestSpec",
-	.doc = "A request for GPUs and what is to run on them.", SCHEMA_FIELDS(request_fields) };
+				       .doc = "A request for GPUs and what is to run on them.",
+				       SCHEMA_FIELDS(request_fields) };
 
 const char *request_class_name(request_class class_)
 {
@@ -70,7 +73,8 @@ static err_status check_env(const json_t *env, struct schema_fault *ret_fault, s
 {
 	const char *key;
 	json_t *value;
-	json_object_foreach((json_t *)(uintptr_t)env, key, value) {
+	json_object_foreach((json_t *)(uintptr_t)env, key, value)
+	{
 		if (!is_env_name(key))
 			return fault_of(ret_fault, "env", err,
 					"env: names are 1 to 128 of A-Z, a-z, 0-9 and '_' and do "
@@ -100,7 +104,8 @@ static err_status read_models(const json_t *body, struct request_spec *spec,
 {
 	size_t i;
 	json_t *item;
-	json_array_foreach(json_object_get(body, "gpu_models"), i, item) {
+	json_array_foreach(json_object_get(body, "gpu_models"), i, item)
+	{
 		ASSERT(i < REQUEST_MODELS_MAX); // by the schema
 		struct str model = { json_string_value(item), json_string_length(item) };
 		if (model.len == 0 || model.len > 63 || str_find_byte(model, ',', 0) != SIZE_MAX)
@@ -175,7 +180,7 @@ bool inventory_add(struct inventory *inventory, const struct inventory_row *row)
 static bool wants_model(const struct request_spec *spec, struct str model)
 {
 	for (size_t i = 0; i < spec->model_count; i++) {
-		if (str_eq(spec->models[i], model))
+		if (gpu_model_matches(spec->models[i], model))
 			return true;
 	}
 	return spec->model_count == 0;
@@ -221,7 +226,8 @@ err_status request_check_possible(const struct request_spec *spec,
 	if (most_memory_mib < spec->gpu_memory_mib)
 		return err_set(err, ERR_UNSUPPORTED,
 			       "no such GPU has %" PRId64 " MiB of memory, the largest has %" PRId64
-			       "; there are %s", spec->gpu_memory_mib, most_memory_mib, have);
+			       "; there are %s",
+			       spec->gpu_memory_mib, most_memory_mib, have);
 	return err_set(err, ERR_UNSUPPORTED,
 		       "no node has %" PRId64 " such GPUs, at most %" PRId64
 		       " are on one; ask for fewer or split the work; there are %s",

@@ -8,8 +8,12 @@
 #include "policy/tenant.h"
 
 enum {
-	REQUEST_NAME_MAX = 32, REQUEST_MODELS_MAX = 16, REQUEST_ARGS_MAX = 64, REQUEST_ENV_MAX = 64,
-	REQUEST_ID_BYTES = TENANT_NAME_MAX + 1 + REQUEST_NAME_MAX + 1, INVENTORY_MAX = 256,
+	REQUEST_NAME_MAX = 32,
+	REQUEST_MODELS_MAX = 16,
+	REQUEST_ARGS_MAX = 64,
+	REQUEST_ENV_MAX = 64,
+	REQUEST_ID_BYTES = TENANT_NAME_MAX + 1 + REQUEST_NAME_MAX + 1,
+	INVENTORY_MAX = 256,
 };
 
 typedef enum request_class {
@@ -22,7 +26,7 @@ struct request_spec {
 	struct str name; // may be empty: the server makes one
 	request_class class_;
 	int64_t gpu_count;
-	struct str models[REQUEST_MODELS_MAX]; // any of them will do; none: every model
+	struct str models[REQUEST_MODELS_MAX]; // any of them, as in gpu/model.h; none: every model
 	size_t model_count;
 	int64_t gpu_memory_mib; // of one GPU at least; 0: any
 	int64_t cpu_milli;

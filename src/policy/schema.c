@@ -38,8 +38,9 @@ static err_status check_range(const struct checker *checker, const struct schema
 		return ERR_OK;
 	note_fault(checker, "invalid_field");
 	if (field->max == 0)
-		return err_set(checker->err, ERR_INVALID, "%s: %s must be at least %" PRId64
-			       ", not %" PRId64, checker->path, what, field->min, got);
+		return err_set(checker->err, ERR_INVALID,
+			       "%s: %s must be at least %" PRId64 ", not %" PRId64, checker->path,
+			       what, field->min, got);
 	return err_set(checker->err, ERR_INVALID,
 		       "%s: %s must be %" PRId64 " to %" PRId64 ", not %" PRId64, checker->path,
 		       what, field->min, field->max, got);
@@ -82,8 +83,7 @@ static err_status check_text(const struct checker *checker, const struct schema_
 		if (check_range(checker, field, (int64_t)text.len, "length") != ERR_OK)
 			return ERR_INVALID;
 		return check_listed(checker, field, text);
-	case SCHEMA_LABEL:
-		return check_label(checker, field, text);
+	case SCHEMA_LABEL: return check_label(checker, field, text);
 	case SCHEMA_TIME:
 		return time_parse(text, &number, NULL)
 			       ? ERR_OK
@@ -110,8 +110,7 @@ static err_status check_text(const struct checker *checker, const struct schema_
 	case SCHEMA_TEXT_MAP:
 	case SCHEMA_OBJECT:
 	case SCHEMA_OBJECTS:
-	case SCHEMA_ANY:
-		break;
+	case SCHEMA_ANY: break;
 	}
 	return refuse(checker, "of another type than text");
 }
@@ -123,7 +122,8 @@ static err_status check_texts(struct checker *checker, const struct schema_field
 		return refuse(checker, "an array of texts");
 	size_t i;
 	json_t *item;
-	json_array_foreach(value, i, item) {
+	json_array_foreach(value, i, item)
+	{
 		if (!json_is_string(item))
 			return refuse(checker, "an array of texts");
 		struct str text = { json_string_value(item), json_string_length(item) };
@@ -140,7 +140,8 @@ static err_status check_text_map(struct checker *checker, const struct schema_fi
 		return refuse(checker, "an object of texts");
 	const char *key;
 	json_t *item;
-	json_object_foreach((json_t *)(uintptr_t)value, key, item) {
+	json_object_foreach((json_t *)(uintptr_t)value, key, item)
+	{
 		if (!json_is_string(item))
 			return refuse(checker, "an object of texts");
 	}
@@ -157,7 +158,8 @@ static err_status check_objects(struct checker *checker, const struct schema_fie
 		return ERR_INVALID;
 	size_t i;
 	json_t *item;
-	json_array_foreach(value, i, item) {
+	json_array_foreach(value, i, item)
+	{
 		if (check_object(checker, field->object, item, depth + 1) != ERR_OK)
 			return ERR_INVALID;
 	}
@@ -177,20 +179,13 @@ static err_status check_value(struct checker *checker, const struct schema_field
 			      const json_t *value, int depth)
 {
 	switch (field->type) {
-	case SCHEMA_ANY:
-		return ERR_OK;
-	case SCHEMA_INT:
-		return check_number(checker, field, value);
-	case SCHEMA_BOOL:
-		return json_is_boolean(value) ? ERR_OK : refuse(checker, "true or false");
-	case SCHEMA_TEXTS:
-		return check_texts(checker, field, value);
-	case SCHEMA_TEXT_MAP:
-		return check_text_map(checker, field, value);
-	case SCHEMA_OBJECT:
-		return check_object(checker, field->object, value, depth + 1);
-	case SCHEMA_OBJECTS:
-		return check_objects(checker, field, value, depth);
+	case SCHEMA_ANY: return ERR_OK;
+	case SCHEMA_INT: return check_number(checker, field, value);
+	case SCHEMA_BOOL: return json_is_boolean(value) ? ERR_OK : refuse(checker, "true or false");
+	case SCHEMA_TEXTS: return check_texts(checker, field, value);
+	case SCHEMA_TEXT_MAP: return check_text_map(checker, field, value);
+	case SCHEMA_OBJECT: return check_object(checker, field->object, value, depth + 1);
+	case SCHEMA_OBJECTS: return check_objects(checker, field, value, depth);
 	case SCHEMA_DURATION:
 		if (json_is_integer(value))
 			return check_number(checker, field, value);
@@ -200,8 +195,7 @@ static err_status check_value(struct checker *checker, const struct schema_field
 	case SCHEMA_TIME:
 	case SCHEMA_CPU:
 	case SCHEMA_BYTES:
-	case SCHEMA_MONEY:
-		break;
+	case SCHEMA_MONEY: break;
 	}
 	if (!json_is_string(value))
 		return refuse(checker, "text");
@@ -264,7 +258,8 @@ static err_status check_object(struct checker *checker, const struct schema *sch
 		return refuse(checker, "a JSON object");
 	const char *key;
 	json_t *member;
-	json_object_foreach((json_t *)(uintptr_t)value, key, member) {
+	json_object_foreach((json_t *)(uintptr_t)value, key, member)
+	{
 		size_t before = path_push(checker, key);
 		const struct schema_field *field = field_find(schema, key);
 		if (field == NULL)

@@ -9,9 +9,9 @@
 enum { SCHEMA_DEPTH_MAX = 4, SCHEMA_PATH_BYTES = 128 };
 
 typedef enum schema_type {
-	SCHEMA_TEXT,     // min, max: length in bytes
-	SCHEMA_LABEL,    // DNS label; max: length
-	SCHEMA_INT,      // min, max: value
+	SCHEMA_TEXT,  // min, max: length in bytes
+	SCHEMA_LABEL, // DNS label; max: length
+	SCHEMA_INT,   // min, max: value
 	SCHEMA_BOOL,
 	SCHEMA_TIME,     // RFC 3339 text
 	SCHEMA_DURATION, // "90s", "2h", or whole seconds; min, max: seconds
@@ -21,16 +21,16 @@ typedef enum schema_type {
 	SCHEMA_TEXTS,    // array of text; min, max: count
 	SCHEMA_TEXT_MAP, // object of text; min, max: count
 	SCHEMA_OBJECT,
-	SCHEMA_OBJECTS,  // array of objects; min, max: count
-	SCHEMA_ANY,      // not looked into
+	SCHEMA_OBJECTS, // array of objects; min, max: count
+	SCHEMA_ANY,     // not looked into
 } schema_type;
 
 struct schema_field {
 	const char *name;
 	schema_type type;
 	bool required;
-	int64_t min, max;         // max 0: no bound
-	const char *const *values; // NULL-terminated list of allowed texts, or NULL
+	int64_t min, max;            // max 0: no bound
+	const char *const *values;   // NULL-terminated list of allowed texts, or NULL
 	const struct schema *object; // of SCHEMA_OBJECT, SCHEMA_OBJECTS
 	const char *doc;
 };

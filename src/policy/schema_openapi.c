@@ -76,18 +76,14 @@ static json_t *field_shape(const struct schema_field *field)
 	json_t *object = NULL;
 	switch (field->type) {
 	case SCHEMA_TEXT:
-	case SCHEMA_LABEL:
-		return text_of(field);
+	case SCHEMA_LABEL: return text_of(field);
 	case SCHEMA_INT:
 		object = typed("integer", NULL);
 		put_bounds(object, field, "minimum", "maximum");
 		return object;
-	case SCHEMA_BOOL:
-		return typed("boolean", NULL);
-	case SCHEMA_TIME:
-		return typed("string", "date-time");
-	case SCHEMA_DURATION:
-		return duration_of(field);
+	case SCHEMA_BOOL: return typed("boolean", NULL);
+	case SCHEMA_TIME: return typed("string", "date-time");
+	case SCHEMA_DURATION: return duration_of(field);
 	case SCHEMA_CPU:
 	case SCHEMA_BYTES:
 		object = typed("string", NULL);
@@ -97,18 +93,14 @@ static json_t *field_shape(const struct schema_field *field)
 		object = typed("string", NULL);
 		set_text(object, "pattern", "^-?[0-9]+(\\.[0-9]{1,9})?$");
 		return object;
-	case SCHEMA_TEXTS:
-		return array_of(field, typed("string", NULL));
+	case SCHEMA_TEXTS: return array_of(field, typed("string", NULL));
 	case SCHEMA_TEXT_MAP:
 		object = typed("object", NULL);
 		(void)json_object_set_new(object, "additionalProperties", typed("string", NULL));
 		return object;
-	case SCHEMA_OBJECT:
-		return reference_to(field->object);
-	case SCHEMA_OBJECTS:
-		return array_of(field, reference_to(field->object));
-	case SCHEMA_ANY:
-		break;
+	case SCHEMA_OBJECT: return reference_to(field->object);
+	case SCHEMA_OBJECTS: return array_of(field, reference_to(field->object));
+	case SCHEMA_ANY: break;
 	}
 	return json_object();
 }

@@ -10,7 +10,8 @@ static const struct schema_field quota_fields[] = {
 	{ "pods", SCHEMA_INT, .min = 0, .max = 100000, .doc = "Pods at once." },
 };
 const struct schema tenant_quota_schema = { .name = "TenantQuota",
-	.doc = "What a tenant may hold at once.", SCHEMA_FIELDS(quota_fields) };
+					    .doc = "What a tenant may hold at once.",
+					    SCHEMA_FIELDS(quota_fields) };
 
 static const struct schema_field tenant_fields[] = {
 	{ "name", SCHEMA_LABEL, .required = true, .min = 1, .max = TENANT_NAME_MAX,
@@ -19,18 +20,20 @@ static const struct schema_field tenant_fields[] = {
 	{ "quota", SCHEMA_OBJECT, .object = &tenant_quota_schema,
 	  .doc = "Limits; absent ones are 8 GPUs, 64 CPUs, 256Gi, 200 pods." },
 };
-const struct schema tenant_schema = { .name = "TenantCreate", .doc = "A new tenant.",
-	SCHEMA_FIELDS(tenant_fields) };
+const struct schema tenant_schema = { .name = "TenantCreate",
+				      .doc = "A new tenant.",
+				      SCHEMA_FIELDS(tenant_fields) };
 
 // Names and beginnings of names that belong to Kubernetes and to us.
-static const char *const reserved_names[] = { "default", "kubernetes", "system", "admin", "all",
-					      "gpuaas", "kube", "none" };
+static const char *const reserved_names[] = { "default", "kubernetes", "system", "admin",
+					      "all",     "gpuaas",     "kube",   "none" };
 static const char *const reserved_prefixes[] = { "kube-", "gpuaas-", "openshift-" };
 
 struct tenant_quota tenant_quota_default(void)
 {
-	return (struct tenant_quota){ .gpus = 8, .cpu_milli = 64000,
-				      .memory_bytes = INT64_C(256) << 30, .pods = 200 };
+	return (struct tenant_quota){
+		.gpus = 8, .cpu_milli = 64000, .memory_bytes = INT64_C(256) << 30, .pods = 200
+	};
 }
 
 err_status tenant_check_name(struct str name, struct err *err)
@@ -38,7 +41,8 @@ err_status tenant_check_name(struct str name, struct err *err)
 	if (!str_is_dns_label(name))
 		return err_set(err, ERR_INVALID,
 			       "name must be a DNS label: 1 to %d of a-z, 0-9 and '-', starting "
-			       "and ending with a letter or digit", TENANT_NAME_MAX);
+			       "and ending with a letter or digit",
+			       TENANT_NAME_MAX);
 	if (name.len > TENANT_NAME_MAX)
 		return err_set(err, ERR_INVALID, "name has %zu characters, at most %d are allowed",
 			       name.len, TENANT_NAME_MAX);
@@ -50,7 +54,8 @@ err_status tenant_check_name(struct str name, struct err *err)
 	if (is_reserved)
 		return err_set(err, ERR_INVALID,
 			       "name \"" STR_FMT "\" is reserved for the platform; choose one that "
-			       "is not default, kube-..., gpuaas-... or the like", STR_ARG(name));
+			       "is not default, kube-..., gpuaas-... or the like",
+			       STR_ARG(name));
 	return ERR_OK;
 }
 

@@ -9,7 +9,7 @@
 enum { TENANT_NAME_MAX = 30 };
 
 struct tenant_quota {
-	int64_t gpus;      // GPUs held at once; 0: none may be held
+	int64_t gpus; // GPUs held at once; 0: none may be held
 	int64_t cpu_milli;
 	int64_t memory_bytes;
 	int64_t pods;

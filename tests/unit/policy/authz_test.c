@@ -9,8 +9,8 @@ static const char *const expected[AUTHZ_ROLE_COUNT][AUTHZ_RESOURCE_COUNT] = {
 	[AUTHZ_PLATFORM_ADMIN] = { "+g", "*glcud", "*glcud", "*glcd", "*glcd", "*gl", "*g", "",
 				   "*glc", "*glc", "*glc", "*glc", "*gl", "*glc" },
 	[AUTHZ_TENANT_ADMIN] = { "+g", "=gl", "=glcud", "=glcd", "=glcd", "+gl", "=g", "", "=gl",
-				 "+gl", "", "", "=gl", "" },
-	[AUTHZ_MEMBER] = { "+g", "=gl", "=gl", "", "=glcd", "+gl", "=g", "", "", "+gl", "", "",
+				 "", "", "", "=gl", "" },
+	[AUTHZ_MEMBER] = { "+g", "=gl", "=gl", "", "=glcd", "+gl", "=g", "", "", "", "", "",
 			   "=gl", "" },
 	[AUTHZ_AGENT] = { "+g", "", "", "", "", "", "", "+c", "", "", "", "", "", "" },
 };
@@ -55,8 +55,9 @@ static void check_names(struct check *c)
 {
 	authz_role role = AUTHZ_AGENT;
 	for (size_t i = 0; i < AUTHZ_ROLE_COUNT; i++)
-		CHECK(c, "round trip", authz_role_parse(str_of(authz_role_name((authz_role)i)),
-							&role) && role == (authz_role)i);
+		CHECK(c, "round trip",
+		      authz_role_parse(str_of(authz_role_name((authz_role)i)), &role) &&
+			      role == (authz_role)i);
 	CHECK(c, "unknown role", !authz_role_parse(STR("root"), &role));
 	CHECK(c, "empty role", !authz_role_parse(STR(""), &role));
 }

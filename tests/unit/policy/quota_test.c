@@ -3,9 +3,9 @@
 #include "check.h"
 #include "policy/quota.h"
 
-static const struct inventory fleet = { .count = 2, .rows = {
-	{ { "A100-SXM4-80GB", 14 }, 8, 81920, 2 },
-	{ { "L40S", 4 }, 4, 46068, 1 } } };
+static const struct inventory fleet = { .count = 2,
+					.rows = { { { "A100-SXM4-80GB", 14 }, 8, 81920, 2 },
+						  { { "L40S", 4 }, 4, 46068, 1 } } };
 
 static const struct {
 	const char *name, *model; // model NULL: any
@@ -17,7 +17,9 @@ static const struct {
 	{ "five of the small", "L40S", 5, 0, "at most 4 are on one" },
 	{ "four of the small", "L40S", 4, 0, NULL },
 	{ "no such model", "H100", 1, 0, "no node has GPUs of model \"H100\"" },
-	{ "case matters", "l40s", 1, 0, "no node has GPUs" },
+	{ "without case", "l40s", 5, 0, "at most 4 are on one" },
+	{ "part of a name", "A100-80", 8, 0, NULL },
+	{ "other memory", "A100-40", 1, 0, "no node has GPUs" },
 	{ "memory of one", "L40S", 1, 81920, "the largest has 46068" },
 	{ "memory fits the other", NULL, 8, 81920, NULL },
 };
@@ -47,8 +49,9 @@ static void check_alone(struct check *c)
 	struct tenant_quota quota = { 4, 8000, 1000, 10 };
 	struct quota_amount fits = { 4, 8000, 1000, 1 };
 	CHECK_INT(c, "exactly", quota_check_alone(&quota, &fits, NULL), ERR_OK);
-	struct quota_amount more[] = { { 5, 1, 1, 1 }, { 1, 8001, 1, 1 }, { 1, 1, 1001, 1 },
-				       { 1, 1, 1, 11 } };
+	struct quota_amount more[] = {
+		{ 5, 1, 1, 1 }, { 1, 8001, 1, 1 }, { 1, 1, 1001, 1 }, { 1, 1, 1, 11 }
+	};
 	for (size_t i = 0; i < ARRAY_COUNT(more); i++)
 		CHECK_INT(c, "too much", quota_check_alone(&quota, &more[i], NULL), ERR_LIMIT);
 	struct quota_amount used = { INT64_MAX, 0, 0, 0 }, one = { 1, 0, 0, 0 };
@@ -58,8 +61,8 @@ static void check_alone(struct check *c)
 static struct quota_entry entry(const char *name, request_class class_, int64_t created_s,
 				int64_t gpus)
 {
-	return (struct quota_entry){ str_of(name), class_, created_s, { gpus, 0, 0, 1 }, false,
-				     false, 0 };
+	return (struct quota_entry){ str_of(name), class_, created_s, { gpus, 0, 0, 1 },
+				     false,        false,  0 };
 }
 
 static void check_admit(struct check *c)

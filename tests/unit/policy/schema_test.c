@@ -8,8 +8,10 @@ static const struct {
 	const char *name, *body, *code, *path; // code NULL: accepted
 } tenants[] = {
 	{ "smallest", "{\"name\":\"red\"}", NULL, NULL },
-	{ "whole", "{\"name\":\"red\",\"display_name\":\"R\",\"quota\":{\"gpus\":4,\"cpu\":\"500m\","
-		   "\"memory\":\"16Gi\",\"pods\":3}}", NULL, NULL },
+	{ "whole",
+	  "{\"name\":\"red\",\"display_name\":\"R\",\"quota\":{\"gpus\":4,\"cpu\":\"500m\","
+	  "\"memory\":\"16Gi\",\"pods\":3}}",
+	  NULL, NULL },
 	{ "not an object", "[]", "invalid_field", "" },
 	{ "no name", "{}", "missing_field", "name" },
 	{ "unknown member", "{\"name\":\"red\",\"color\":\"x\"}", "unknown_field", "color" },
@@ -43,10 +45,12 @@ static const struct {
 	const char *name, *body, *code, *path;
 } requests[] = {
 	{ "smallest", "{" OK_BODY "}", NULL, NULL },
-	{ "whole", "{\"name\":\"t-1\",\"class\":\"training\",\"gpus\":2,\"gpu_models\":[\"A\",\"B\"],"
-		   "\"gpu_memory\":\"40Gi\",\"cpu\":\"4\",\"memory\":\"16Gi\",\"duration\":\"1h\","
-		   "\"max_duration\":7200,\"image\":\"x.y/z:1\",\"command\":[\"/a\"],"
-		   "\"args\":[\"-x\"],\"env\":{\"A_B\":\"c\"}}", NULL, NULL },
+	{ "whole",
+	  "{\"name\":\"t-1\",\"class\":\"training\",\"gpus\":2,\"gpu_models\":[\"A\",\"B\"],"
+	  "\"gpu_memory\":\"40Gi\",\"cpu\":\"4\",\"memory\":\"16Gi\",\"duration\":\"1h\","
+	  "\"max_duration\":7200,\"image\":\"x.y/z:1\",\"command\":[\"/a\"],"
+	  "\"args\":[\"-x\"],\"env\":{\"A_B\":\"c\"}}",
+	  NULL, NULL },
 	{ "unknown member", "{" OK_BODY ",\"gpu\":1}", "unknown_field", "gpu" },
 	{ "no GPU", "{\"gpus\":0,\"image\":\"x.y/z:1\"}", "invalid_field", "gpus" },
 	{ "half a GPU", "{\"gpus\":0.5,\"image\":\"x.y/z:1\"}", "invalid_field", "gpus" },

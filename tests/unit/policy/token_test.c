@@ -21,16 +21,11 @@ static const struct {
 static const struct {
 	const char *name, *header, *token; // token NULL: refused
 } headers[] = {
-	{ "bearer", "Bearer abc", "abc" },
-	{ "case of the scheme", "bEARER abc", "abc" },
-	{ "other scheme", "Basic abc", NULL },
-	{ "no token", "Bearer ", NULL },
-	{ "no scheme", "gpx_abc", NULL },
-	{ "two blanks", "Bearer  abc", NULL },
-	{ "blank inside", "Bearer ab c", NULL },
-	{ "control character", "Bearer ab\x01", NULL },
-	{ "not ASCII", "Bearer ab\xc3\xa4", NULL },
-	{ "empty", "", NULL },
+	{ "bearer", "Bearer abc", "abc" },          { "case of the scheme", "bEARER abc", "abc" },
+	{ "other scheme", "Basic abc", NULL },      { "no token", "Bearer ", NULL },
+	{ "no scheme", "gpx_abc", NULL },           { "two blanks", "Bearer  abc", NULL },
+	{ "blank inside", "Bearer ab c", NULL },    { "control character", "Bearer ab\x01", NULL },
+	{ "not ASCII", "Bearer ab\xc3\xa4", NULL }, { "empty", "", NULL },
 };
 
 static void check_vector(struct check *c)

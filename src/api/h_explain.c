@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why something waits: for quota by our own count, for nodes by the scheduler, which is asked
+// itself where it can be reached and otherwise read from the pod's condition.
+#include "api/handlers.h"
+#include "api/request_steps.h"
+#include "net/http_client.h"
+
+#include <inttypes.h>
+
+static json_t *explain_new(const char *state)
+{
+	json_t *body = json_object();
+	put_text(body, "state", str_of(state));
+	(void)json_object_set_new(body, "reasons", json_array());
+	return body;
+}
+
+struct reason {
+	const char *code;
+	int64_t need, have; // both 0: left out
+	const char *next;
+};
+
+static void add_reason(json_t *body, const struct reason *reason)
+{
+	json_t *out = json_object();
+	put_text(out, "code", str_of(reason->code));
+	if (reason->need != 0 || reason->have != 0) {
+		(void)json_object_set_new(out, "need", json_integer((json_int_t)reason->need));
+		(void)json_object_set_new(out, "have", json_integer((json_int_t)reason->have));
+	}
+	put_text(out, "next", str_of(reason->next));
+	(void)json_array_append_new(json_object_get(body, "reasons"), out);
+}
+
+// ---- waiting for quota
+
+static void explain_quota(struct call *call, const json_t *request)
+{
+	struct tenant_load load = { 0 };
+	struct tenant_quota quota;
+	struct request_spec spec;
+	json_t *body = explain_new("waits");
+	(void)view_request_spec(request, &spec);
+	view_tenant_quota(objects_find(call->api->objects, OBJECT_TENANT, STR(""), call->tenant),
+			  &quota);
+	if (!view_tenant_load(call->api->objects, call->arena, call->tenant, NULL, &load))
+		ASSERT(false); // the arena of a call takes thousands of entries
+	for (size_t i = 0; i < load.count; i++) {
+		if (str_eq(load.entries[i].name, call->object_name) && load.entries[i].position > 0)
+			(void)json_object_set_new(body, "position",
+						  json_integer(load.entries[i].position));
+	}
+	if (objects_are_local(call->api->objects)) {
+		add_reason(body, &(struct reason){ "NoCluster", 0, 0,
+						   "connect the server to a Kubernetes cluster" });
+	} else {
+		const char *next =
+			arena_printf(call->arena,
+				     "wait until %" PRId64 " GPUs of the tenant are released, or "
+				     "have the quota raised",
+				     max_i64(1, load.used.gpus + spec.gpu_count - quota.gpus));
+		add_reason(body, &(struct reason){ "QuotaExceeded", spec.gpu_count,
+						   max_i64(0, quota.gpus - load.used.gpus), next });
+	}
+	rest_answer(call, body);
+}
+
+// ---- waiting for a node
+
+static const json_t *condition_of(const json_t *pod, const char *type)
+{
+	size_t i;
+	json_t *condition;
+	json_array_foreach(json_at(pod, "status.conditions"), i, condition)
+	{
+		if (str_eq_c(json_text(condition, "type"), type))
+			return condition;
+	}
+	return NULL;
+}
+
+static void explain_from_pod(struct call *call, const json_t *pod)
+{
+	const json_t *scheduled = condition_of(pod, "PodScheduled");
+	struct str phase = json_text(pod, "status.phase");
+	if (str_eq_c(json_text(scheduled, "status"), "True")) {
+		bool is_over = str_eq_c(phase, "Succeeded") || str_eq_c(phase, "Failed");
+		rest_answer(call, explain_new(is_over ? "ended" : "running"));
+		return;
+	}
+	json_t *body = explain_new("waits");
+	const char *code = scheduled == NULL ? "NotSeenYet" : json_cstr(scheduled, "reason");
+	const char *next = scheduled == NULL ? "the scheduler has not looked at it yet; ask again"
+					     : json_cstr(scheduled, "message");
+	add_reason(body, &(struct reason){ code, 0, 0, next });
+	rest_answer(call, body);
+}
+
+struct asked {
+	struct call *call;
+	json_t *pod; // our own reference: the cache moves on
+};
+
+static void on_explained(void *arg, const struct http_call_result *result)
+{
+	struct asked *asked = arg;
+	struct call *call = asked->call;
+	json_t *body = NULL;
+	bool is_good = result->status == ERR_OK && result->code == 200 &&
+		       json_parse(result->body, &body, NULL) == ERR_OK &&
+		       json_text(body, "state").len > 0 && json_is_array(json_at(body, "reasons"));
+	if (is_good) {
+		rest_answer(call, body);
+	} else {
+		json_t *pod = asked->pod;
+		json_decref(body);
+		explain_from_pod(call, pod);
+		json_decref(pod);
+		return;
+	}
+	json_decref(asked->pod);
+}
+
+static void explain_pod(struct call *call, json_t *pod)
+{
+	struct asked *asked = ARENA_NEW(call->arena, struct asked);
+	ASSERT(asked != NULL);
+	bool is_waiting = !str_eq_c(json_text(condition_of(pod, "PodScheduled"), "status"), "True");
+	if (call->api->scheduler == NULL || !is_waiting) {
+		explain_from_pod(call, pod);
+		return;
+	}
+	*asked = (struct asked){ call, json_incref(pod) };
+	struct http_call_request request = {
+		.method = "GET",
+		.path = str_of(arena_printf(call->arena, "/explain/%s/%s",
+					    json_cstr(pod, "metadata.namespace"),
+					    json_cstr(pod, "metadata.name"))),
+		.timeout_ns = UINT64_C(3000000000),
+		.body_max_bytes = 1 << 20,
+		.on_done = on_explained,
+		.arg = asked,
+	};
+	(void)http_call_start(call->api->scheduler, &request);
+}
+
+json_t *request_pod(struct call *call, struct str tenant, struct str id)
+{
+	json_t *pod, *newest = NULL;
+	for (size_t i = 0; objects_next(call->api->objects, OBJECT_POD, &i, &pod);) {
+		const json_t *labels = json_at(pod, "metadata.labels");
+		const json_t *label = json_object_get(labels, "gpuaas.io/request");
+		bool is_its = json_is_string(label) && str_eq_c(id, json_string_value(label)) &&
+			      str_eq(json_text(pod, "metadata.namespace"), tenant);
+		if (is_its && (newest == NULL ||
+			       str_cmp(json_text(pod, "metadata.creationTimestamp"),
+				       json_text(newest, "metadata.creationTimestamp")) > 0))
+			newest = pod;
+	}
+	return newest;
+}
+
+void handle_request_explain(struct call *call)
+{
+	json_t *request = request_find(call);
+	if (request == NULL) {
+		rest_problem(call, 404, "not_found",
+			     "there is no such request, or it is not yours");
+		return;
+	}
+	request_phase phase = view_request_phase(request);
+	json_t *pod = request_pod(call, call->tenant, call->match.params[0]);
+	if (view_phase_is_end(phase)) {
+		json_t *body = explain_new("ended");
+		add_reason(body, &(struct reason){ json_cstr(request, "status.reason"), 0, 0,
+						   json_cstr(request, "status.message") });
+		rest_answer(call, body);
+	} else if (phase == PHASE_RUNNING) {
+		rest_answer(call, explain_new("running"));
+	} else if (pod != NULL) {
+		explain_pod(call, pod);
+	} else if (view_request_holds(call->api->objects, request)) {
+		json_t *body = explain_new("waits");
+		add_reason(body, &(struct reason){ "WaitingForPod", 0, 0,
+						   "Kubernetes is making the pod; ask again" });
+		rest_answer(call, body);
+	} else {
+		explain_quota(call, request);
+	}
+}
+
+// ---- any pod of a tenant
+
+static void on_pod(void *arg, const struct k8s_result *result)
+{
+	struct call *call = arg;
+	AUTO(json_decrefp) json_t *pod = NULL;
+	struct err err;
+	if (result->status == ERR_NOT_FOUND)
+		rest_problem(call, 404, "not_found", "there is no such pod in the tenant");
+	else if (result->status != ERR_OK)
+		rest_fail(call, result->err);
+	else if (json_parse(result->body, &pod, &err) != ERR_OK)
+		rest_fail(call, &err);
+	else
+		explain_pod(call, pod);
+}
+
+void handle_pod_explain(struct call *call)
+{
+	struct str name = rest_query(call, "pod"), tenant = rest_scope(call);
+	if (!str_is_dns_name(name) || tenant.len == 0) {
+		rest_problem(call, 400, "missing_parameter",
+			     "name a tenant and a pod: "
+			     "/v1/explain?tenant=NAMESPACE&pod=NAME");
+		return;
+	}
+	// Only tenants' namespaces: the server can read more than its callers may.
+	if (objects_find(call->api->objects, OBJECT_TENANT, STR(""), tenant) == NULL ||
+	    call->api->k8s == NULL) {
+		rest_problem(call, 404, "not_found", "there is no such tenant, or it is not yours");
+		return;
+	}
+	struct k8s_request request = {
+		.method = "GET",
+		.path = str_of(arena_printf(call->arena,
+					    "/api/v1/namespaces/" STR_FMT "/pods/" STR_FMT,
+					    STR_ARG(tenant), STR_ARG(name))),
+		.on_done = on_pod,
+		.arg = call,
+	};
+	(void)k8s_call_start(call->api->k8s, &request);
+}
+
+// ---- quota:check
+
+static json_t *check_fit(struct call *call, const struct request_spec *spec, struct str tenant)
+{
+	struct tenant_quota quota;
+	struct tenant_load load = { 0 };
+	struct quota_amount need = quota_need_of(spec);
+	struct inventory *inventory = ARENA_NEW(call->arena, struct inventory);
+	struct err err;
+	ASSERT(inventory != NULL);
+	view_tenant_quota(objects_find(call->api->objects, OBJECT_TENANT, STR(""), tenant), &quota);
+	if (!view_tenant_load(call->api->objects, call->arena, tenant, NULL, &load))
+		ASSERT(false);
+	json_t *body = explain_new("fits");
+	if (view_inventory(call->api->objects, inventory) &&
+	    request_check_possible(spec, inventory, &err) != ERR_OK) {
+		put_text(body, "state", STR("refused"));
+		add_reason(body, &(struct reason){ "Impossible", 0, 0, err.text });
+	}
+	if (quota_check_alone(&quota, &need, &err) != ERR_OK) {
+		put_text(body, "state", STR("refused"));
+		add_reason(body,
+			   &(struct reason){ "QuotaTooSmall", need.gpus, quota.gpus, err.text });
+	} else if (load.waiting_gpus > 0 || !quota_fits(&quota, &load.used, &need)) {
+		if (str_eq_c(json_text(body, "state"), "fits"))
+			put_text(body, "state", STR("waits"));
+		add_reason(
+			body,
+			&(struct reason){
+				"QuotaExceeded", need.gpus, max_i64(0, quota.gpus - load.used.gpus),
+				"wait until the tenant releases GPUs, or have the quota raised" });
+	}
+	return body;
+}
+
+void handle_quota_check(struct call *call)
+{
+	struct request_spec spec;
+	struct schema_fault fault = { 0 };
+	struct err err;
+	struct str tenant = rest_scope(call);
+	if (objects_find(call->api->objects, OBJECT_TENANT, STR(""), tenant) == NULL) {
+		rest_problem(call, 404, "not_found",
+			     "there is no such tenant, or it is not yours; name one with ?tenant=");
+		return;
+	}
+	if (request_parse(call->body, &spec, &fault, &err) != ERR_OK) {
+		call->fault_path = arena_dup(call->arena, str_of(fault.path));
+		rest_problem(call, 400, fault.code, "%s", err.text);
+		return;
+	}
+	rest_answer(call, check_fit(call, &spec, tenant));
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPU requests: asked for, listed, cancelled. What becomes of them is the controller's work.
+#include "api/handlers.h"
+#include "api/request_steps.h"
+#include "store/history.h"
+#include "sys/random.h"
+
+#include <stdlib.h>
+
+json_t *request_find(struct call *call)
+{
+	return objects_find(call->api->objects, OBJECT_REQUEST, call->tenant, call->object_name);
+}
+
+static void answer_request(struct call *call, const json_t *request)
+{
+	json_t *body = view_request(call, request);
+	request_put_estimate(call, request, body);
+	rest_answer(call, body);
+}
+
+// ---- create
+
+// The same name again: the same call repeated after a crash before its answer, or another one.
+static void answer_taken(struct call *call)
+{
+	json_t *request = request_find(call);
+	const json_t *notes = json_at(request, "metadata.annotations");
+	const json_t *key = json_object_get(notes, ANNOTATION_IDEMPOTENCY);
+	if (call->key_hash[0] != '\0' && json_is_string(key) &&
+	    strcmp(json_string_value(key), call->key_hash) == 0) {
+		answer_request(call, request);
+		return;
+	}
+	rest_problem(call, 409, "already_exists",
+		     "a request \"" STR_FMT "\" is there already in " STR_FMT "; choose another "
+		     "name",
+		     STR_ARG(call->object_name), STR_ARG(call->tenant));
+}
+
+static void on_created(void *arg, const struct object_result *result)
+{
+	struct call *call = arg;
+	if (result->status == ERR_OK)
+		answer_request(call, result->object);
+	else if (result->status == ERR_CONFLICT && request_find(call) != NULL)
+		answer_taken(call);
+	else if (result->status == ERR_CONFLICT)
+		rest_problem(call, 409, "already_exists",
+			     "a request of this name is just being made; choose another name");
+	else if (result->status == ERR_NOT_FOUND)
+		rest_problem(call, 503, "tenant_not_ready",
+			     "the tenant's namespace is not there yet; repeat the call");
+	else
+		rest_fail(call, result->err);
+}
+
+static bool is_tenant_usable(struct call *call, struct tenant_quota *ret_quota)
+{
+	json_t *tenant = objects_find(call->api->objects, OBJECT_TENANT, STR(""), call->tenant);
+	if (tenant == NULL) {
+		rest_problem(call, 404, "not_found", "there is no such tenant, or it is not yours");
+		return false;
+	}
+	if (json_at(tenant, "metadata.deletionTimestamp") != NULL) {
+		rest_problem(call, 409, "tenant_deleting", "the tenant is being deleted");
+		return false;
+	}
+	view_tenant_quota(tenant, ret_quota);
+	return true;
+}
+
+bool request_check(struct call *call, const struct request_spec *spec)
+{
+	struct tenant_quota quota;
+	struct inventory *inventory = ARENA_NEW(call->arena, struct inventory);
+	struct quota_amount need = quota_need_of(spec);
+	struct err err;
+	ASSERT(inventory != NULL);
+	if (!is_tenant_usable(call, &quota))
+		return false;
+	if (view_inventory(call->api->objects, inventory) &&
+	    request_check_possible(spec, inventory, &err) != ERR_OK) {
+		rest_problem(call, 422, "impossible", "%s", err.text);
+		return false;
+	}
+	if (quota_check_alone(&quota, &need, &err) != ERR_OK) {
+		rest_problem(call, 422, "quota_exceeded", "%s", err.text);
+		return false;
+	}
+	return true;
+}
+
+// Without a name: from the idempotency key, so that a repeated call finds what the first made.
+static struct str name_of(struct call *call, const struct request_spec *spec)
+{
+	char random[11];
+	if (spec->name.len > 0)
+		return spec->name;
+	if (call->key_hash[0] != '\0')
+		return str_of(arena_printf(call->arena, "r-%.12s", call->key_hash));
+	random_base62(random, 10);
+	for (size_t i = 0; i < 10; i++) {
+		if (random[i] >= 'A' && random[i] <= 'Z')
+			random[i] = (char)(random[i] - 'A' + 'a');
+	}
+	return str_of(arena_printf(call->arena, "r-%s", random));
+}
+
+static void create(struct call *call, const struct request_spec *spec)
+{
+	AUTO(json_decrefp)
+	json_t *object = view_request_object(spec, call->tenant, call->object_name);
+	json_t *notes = json_object_get(json_object_get(object, "metadata"), "annotations");
+	put_text(notes, ANNOTATION_IDEMPOTENCY, str_of(call->key_hash));
+	put_text(notes, ANNOTATION_USER, call->principal.subject);
+	struct object_write write = { .kind = OBJECT_REQUEST,
+				      .namespace_ = call->tenant,
+				      .name = call->object_name,
+				      .body = object,
+				      .on_done = on_created,
+				      .arg = call };
+	objects_create(call->api->objects, &write);
+}
+
+void handle_request_create(struct call *call)
+{
+	struct request_spec spec;
+	struct schema_fault fault = { 0 };
+	struct err err;
+	if (request_parse(call->body, &spec, &fault, &err) != ERR_OK) {
+		call->fault_path = arena_dup(call->arena, str_of(fault.path));
+		rest_problem(call, 400, fault.code, "%s", err.text);
+		return;
+	}
+	call->object_name = name_of(call, &spec);
+	call->audit_detail =
+		str_of(arena_printf(call->arena, "name " STR_FMT " gpus %lld",
+				    STR_ARG(call->object_name), (long long)spec.gpu_count));
+	if (request_find(call) != NULL) {
+		answer_taken(call);
+		return;
+	}
+	if (request_check(call, &spec))
+		create(call, &spec);
+}
+
+// ---- read
+
+void handle_request_get(struct call *call)
+{
+	struct history_row row;
+	struct err err;
+	json_t *request = request_find(call), *body = NULL;
+	if (request != NULL) {
+		answer_request(call, request);
+		return;
+	}
+	if (history_find(call->api->sql, call->arena, call->match.params[0], &row, &err) !=
+		    ERR_OK ||
+	    json_parse(row.json, &body, &err) != ERR_OK)
+		rest_fail(call, &err);
+	else
+		rest_answer(call, body);
+}
+
+struct listed {
+	const json_t *request;
+	struct str tenant, name;
+};
+
+static int by_id(const void *left, const void *right)
+{
+	const struct listed *a = left, *b = right;
+	int order = str_cmp(a->tenant, b->tenant);
+	return order != 0 ? order : str_cmp(a->name, b->name);
+}
+
+// page_token is the id of the last one; an id sorts by tenant, then by name.
+static bool is_after(const struct listed *row, struct str token)
+{
+	struct listed last = { 0 };
+	size_t dot = str_find_byte(token, '.', 0);
+	if (token.len == 0 || dot == SIZE_MAX)
+		return true;
+	last.tenant = str_slice(token, 0, dot);
+	last.name = str_slice(token, dot + 1, token.len);
+	return by_id(row, &last) > 0;
+}
+
+static size_t collect(struct call *call, const struct rest_page *page, struct listed *rows)
+{
+	size_t count = 0;
+	json_t *request;
+	struct str scope = rest_scope(call), state = rest_query(call, "state");
+	for (size_t i = 0; objects_next(call->api->objects, OBJECT_REQUEST, &i, &request);) {
+		struct listed row = { request, json_text(request, "metadata.namespace"),
+				      json_text(request, "metadata.name") };
+		bool is_wanted = (scope.len == 0 || str_eq(row.tenant, scope)) &&
+				 (state.len == 0 ||
+				  str_eq_c(state, view_phase_name(view_request_phase(request)))) &&
+				 is_after(&row, page->after);
+		if (is_wanted)
+			rows[count++] = row;
+	}
+	return count;
+}
+
+void handle_request_list(struct call *call)
+{
+	struct rest_page page;
+	if (!rest_page(call, &page))
+		return;
+	size_t max = objects_count(call->api->objects, OBJECT_REQUEST);
+	struct listed *rows = ARENA_ARRAY(call->arena, struct listed, max + 1);
+	if (rows == NULL) {
+		rest_problem(call, 422, "too_large", "there are too many requests; name a tenant");
+		return;
+	}
+	size_t count = collect(call, &page, rows);
+	qsort(rows, count, sizeof rows[0], by_id);
+	json_t *items = json_array();
+	for (size_t i = 0; i < count && i < page.limit; i++)
+		(void)json_array_append_new(items, view_request_plain(rows[i].request));
+	struct str next = STR("");
+	if (count > page.limit)
+		next = str_of(arena_printf(call->arena, STR_FMT "." STR_FMT,
+					   STR_ARG(rows[page.limit - 1].tenant),
+					   STR_ARG(rows[page.limit - 1].name)));
+	rest_answer_list(call, items, next);
+}
+
+// ---- cancel
+
+static void on_cancelled(void *arg, const struct object_result *result)
+{
+	struct call *call = arg;
+	if (result->status == ERR_OK)
+		rest_answer(call, view_request(call, result->object));
+	else
+		rest_fail(call, result->err);
+}
+
+void handle_request_cancel(struct call *call)
+{
+	json_t *request = request_find(call);
+	if (request == NULL) {
+		rest_problem(call, 404, "not_found",
+			     "there is no such request, or it is not yours");
+		return;
+	}
+	request_phase phase = view_request_phase(request);
+	if (view_phase_is_end(phase)) {
+		if (phase == PHASE_CANCELLED)
+			rest_answer(call, view_request(call, request));
+		else
+			rest_problem(call, 409, "already_ended",
+				     "the request has ended as %s; "
+				     "there is nothing to cancel",
+				     view_phase_name(phase));
+		return;
+	}
+	AUTO(json_decrefp) json_t *patch = NULL;
+	bool is_local = objects_are_local(call->api->objects);
+	if (json_parse(is_local ? STR("{\"spec\":{\"cancel\":true},\"status\":{\"phase\":"
+				      "\"Cancelled\"}}")
+				: STR("{\"spec\":{\"cancel\":true}}"),
+		       &patch, NULL) != ERR_OK)
+		ASSERT(false); // a constant
+	struct object_write write = { .kind = OBJECT_REQUEST,
+				      .namespace_ = call->tenant,
+				      .name = call->object_name,
+				      .body = patch,
+				      .on_done = on_cancelled,
+				      .arg = call };
+	objects_patch(call->api->objects, &write);
+}

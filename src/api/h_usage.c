@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Usage events into and out of the ledger, and the documents that rate them.
+#include "api/handlers.h"
+#include "api/views.h"
+#include "ledger/ledger.h"
+
+enum { EXPORT_MAX_BYTES = 60 * 1024 * 1024 };
+
+static void fail_intake(struct call *call, const struct err *err)
+{
+	if (err->status == ERR_INVALID)
+		rest_problem(call, 400, "invalid_event", "%s", err->text);
+	else if (err->status == ERR_DENIED)
+		rest_problem(call, 403, "foreign_source", "%s", err->text);
+	else if (err->status == ERR_CONFLICT)
+		rest_problem(call, 409, "event_conflict", "%s", err->text);
+	else if (err->status == ERR_IO)
+		rest_problem(call, 503, "storage_unavailable",
+			     "the ledger cannot be written (%s), so nothing of the batch is taken; "
+			     "repeat it later",
+			     err->text);
+	else
+		rest_fail(call, err);
+}
+
+static json_t *cursor_json(const struct ledger_cursor *cursor)
+{
+	json_t *body = json_object(), *out = json_object();
+	(void)json_object_set_new(out, "boot", json_string(cursor->boot));
+	(void)json_object_set_new(out, "seq", json_integer((json_int_t)cursor->seq));
+	(void)json_object_set_new(body, "cursor", out);
+	return body;
+}
+
+void handle_usage_push(struct call *call)
+{
+	struct ledger_cursor cursor;
+	struct err err;
+	struct ledger *ledger = call->api->ledger;
+	uint64_t before = ledger_counts_get(ledger).events;
+	if (ledger_append(ledger, call->principal.subject, call->request->body,
+			  api_now_s(call->api), &cursor, &err) != ERR_OK) {
+		fail_intake(call, &err);
+		return;
+	}
+	uint64_t taken = ledger_counts_get(ledger).events - before;
+	if (taken > 0)
+		call->audit_detail = str_of(arena_printf(call->arena, "%llu events up to %s/%lld",
+							 (unsigned long long)taken, cursor.boot,
+							 (long long)cursor.seq));
+	rest_answer(call, cursor_json(&cursor));
+}
+
+void handle_event_import(struct call *call)
+{
+	struct ledger_cursor cursor;
+	struct err err;
+	struct ledger *ledger = call->api->ledger;
+	struct ledger_counts before = ledger_counts_get(ledger);
+	if (ledger_append(ledger, STR(""), call->request->body, api_now_s(call->api), &cursor,
+			  &err) != ERR_OK) {
+		fail_intake(call, &err);
+		return;
+	}
+	struct ledger_counts after = ledger_counts_get(ledger);
+	json_t *body = json_object();
+	(void)json_object_set_new(body, "events",
+				  json_integer((json_int_t)(after.events - before.events)));
+	(void)json_object_set_new(body, "duplicates",
+				  json_integer((json_int_t)(after.duplicates - before.duplicates)));
+	(void)json_object_set_new(body, "disputed",
+				  json_integer((json_int_t)(after.disputed - before.disputed)));
+	rest_answer(call, body);
+}
+
+static bool put_line(void *arg, struct str line)
+{
+	struct buf *out = arg;
+	buf_put(out, line);
+	buf_put_byte(out, '\n');
+	return buf_ok(out);
+}
+
+void handle_event_export(struct call *call)
+{
+	int64_t from_s = 0, to_s = 0;
+	struct err err;
+	if (!rest_query_time(call, "from", 0, &from_s) ||
+	    !rest_query_time(call, "to", INT64_MAX, &to_s))
+		return;
+	struct buf out = { .limit = EXPORT_MAX_BYTES };
+	err_status status = ledger_export(call->api->ledger, from_s, to_s, rest_scope(call),
+					  put_line, &out, &err);
+	struct str text = buf_ok(&out) ? arena_dup(call->arena, buf_str(&out))
+				       : (struct str){ NULL, 0 };
+	bool is_too_large = !buf_ok(&out) || text.data == NULL;
+	buf_done(&out);
+	if (status != ERR_OK)
+		rest_fail(call, &err);
+	else if (is_too_large)
+		rest_problem(call, 422, "too_large",
+			     "there are more than %d bytes of events; ask "
+			     "for a shorter period with from and to",
+			     EXPORT_MAX_BYTES);
+	else
+		rest_answer_text(call, "application/x-ndjson", text);
+}
+
+// ---- documents
+
+static ledger_document document_of(const struct call *call)
+{
+	if (call->route->resource == AUTHZ_ASSET)
+		return LEDGER_ASSETS;
+	ASSERT(call->route->resource == AUTHZ_PRICE || call->route->resource == AUTHZ_POOL);
+	return call->route->resource == AUTHZ_PRICE ? LEDGER_PRICES : LEDGER_POOLS;
+}
+
+void handle_document_get(struct call *call)
+{
+	struct str json;
+	struct err err;
+	if (ledger_document_get(call->api->ledger, document_of(call), call->arena, &json, &err) !=
+	    ERR_OK)
+		rest_fail(call, &err);
+	else
+		rest_answer_text(call, "application/json", json);
+}
+
+void handle_document_put(struct call *call)
+{
+	struct err err;
+	struct str json = call->request->body;
+	err_status status = ledger_document_put(call->api->ledger, document_of(call), json,
+						call->principal.subject, api_now_s(call->api),
+						&err);
+	if (status == ERR_INVALID || status == ERR_UNSUPPORTED)
+		rest_problem(call, 400, "invalid_document", "%s", err.text);
+	else if (status != ERR_OK)
+		rest_fail(call, &err);
+	else
+		rest_answer(call, json_incref(call->body));
+}

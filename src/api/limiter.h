@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Token buckets by key (a token's id, a peer's address). The table has a fixed size; a bucket
+// that is full again is forgotten first, so that only callers who are active take room.
+#pragma once
+
+#include "base/str.h"
+
+struct limiter;
+
+struct limiter *limiter_new(size_t keys_max); // NULL without memory
+void limiter_free(struct limiter *limiter);   // NULL allowed
+// Takes cost from the bucket of key, which fills by rate a second up to burst. False: not
+// enough; *ret_wait_ms says when it will be.
+bool limiter_take(struct limiter *limiter, struct str key, uint64_t now_ns, int64_t cost,
+		  int64_t rate, int64_t burst, int64_t *ret_wait_ms);
+size_t limiter_count(const struct limiter *limiter);

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/views.h"
+
+static void copy(json_t *to, const char *to_key, const json_t *from, const char *path)
+{
+	json_t *value = json_at(from, path);
+	if (value != NULL)
+		(void)json_object_set(to, to_key, value);
+}
+
+static void put_int(json_t *object, const char *key, int64_t value)
+{
+	(void)json_object_set_new(object, key, json_integer((json_int_t)value));
+}
+
+static const char *tenant_state(const struct objects *objects, const json_t *tenant)
+{
+	size_t i;
+	json_t *condition;
+	if (json_at(tenant, "metadata.deletionTimestamp") != NULL)
+		return "Deleting";
+	if (objects_are_local(objects))
+		return "Ready";
+	json_array_foreach(json_at(tenant, "status.conditions"), i, condition)
+	{
+		if (str_eq_c(json_text(condition, "type"), "Ready") &&
+		    str_eq_c(json_text(condition, "status"), "True"))
+			return "Ready";
+	}
+	return "Pending";
+}
+
+json_t *view_tenant(struct call *call, const json_t *tenant)
+{
+	struct tenant_load load = { 0 };
+	struct str name = json_text(tenant, "metadata.name");
+	json_t *out = json_object(), *usage = json_object();
+	put_text(out, "name", name);
+	copy(out, "display_name", tenant, "spec.displayName");
+	copy(out, "quota", tenant, "spec.quota");
+	if (view_tenant_load(call->api->objects, call->arena, name, NULL, &load)) {
+		put_int(usage, "gpus", load.used.gpus);
+		put_int(usage, "waiting_gpus", load.waiting_gpus);
+		put_int(usage, "requests", (int64_t)load.count);
+		(void)json_object_set(out, "usage", usage);
+	}
+	json_decref(usage);
+	put_text(out, "state", str_of(tenant_state(call->api->objects, tenant)));
+	copy(out, "conditions", tenant, "status.conditions");
+	copy(out, "created", tenant, "metadata.creationTimestamp");
+	return out;
+}
+
+static json_t *env_map(const json_t *list)
+{
+	json_t *out = json_object(), *pair;
+	size_t i;
+	json_array_foreach(list, i, pair) copy(out, json_cstr(pair, "name"), pair, "value");
+	return out;
+}
+
+static json_t *spec_view(const json_t *request)
+{
+	const json_t *spec = json_at(request, "spec");
+	json_t *out = json_object();
+	static const char *const same[] = { "class", "gpus",    "cpu", "memory",
+					    "image", "command", "args" };
+	copy(out, "name", request, "metadata.name");
+	for (size_t i = 0; i < ARRAY_COUNT(same); i++)
+		copy(out, same[i], spec, same[i]);
+	if (json_array_size(json_object_get(spec, "gpuModels")) > 0)
+		copy(out, "gpu_models", spec, "gpuModels");
+	copy(out, "gpu_memory", spec, "gpuMemory");
+	copy(out, "duration", spec, "durationSeconds");
+	copy(out, "max_duration", spec, "maxDurationSeconds");
+	if (json_object_get(spec, "env") != NULL)
+		(void)json_object_set_new(out, "env", env_map(json_object_get(spec, "env")));
+	return out;
+}
+
+json_t *view_request_plain(const json_t *request)
+{
+	json_t *out = json_object();
+	char id[REQUEST_ID_BYTES + 64];
+	struct str tenant = json_text(request, "metadata.namespace");
+	struct str name = json_text(request, "metadata.name");
+	// Objects made by kubectl may have longer names than the API gives out.
+	(void)snprintf(id, sizeof id, STR_FMT "." STR_FMT, STR_ARG(tenant), STR_ARG(name));
+	put_text(out, "id", str_of(id));
+	put_text(out, "name", name);
+	put_text(out, "tenant", tenant);
+	(void)json_object_set_new(out, "spec", spec_view(request));
+	put_text(out, "state", str_of(view_phase_name(view_request_phase(request))));
+	copy(out, "reason", request, "status.reason");
+	copy(out, "message", request, "status.message");
+	const json_t *notes = json_at(request, "metadata.annotations");
+	json_t *user = json_object_get(notes, ANNOTATION_USER);
+	if (user != NULL)
+		(void)json_object_set(out, "user", user);
+	copy(out, "node", request, "status.nodeName");
+	copy(out, "pod", request, "status.podName");
+	copy(out, "devices", request, "status.devices");
+	copy(out, "created", request, "metadata.creationTimestamp");
+	copy(out, "scheduled", request, "status.scheduledTime");
+	copy(out, "started", request, "status.startTime");
+	copy(out, "ended", request, "status.endTime");
+	copy(out, "exit_code", request, "status.exitCode");
+	return out;
+}
+
+json_t *view_request(struct call *call, const json_t *request)
+{
+	json_t *out = view_request_plain(request);
+	struct tenant_load load = { 0 };
+	struct str tenant = json_text(request, "metadata.namespace");
+	struct str name = json_text(request, "metadata.name");
+	if (view_request_phase(request) != PHASE_PENDING ||
+	    view_request_holds(call->api->objects, request) ||
+	    !view_tenant_load(call->api->objects, call->arena, tenant, NULL, &load))
+		return out;
+	for (size_t i = 0; i < load.count; i++) {
+		if (str_eq(load.entries[i].name, name) && load.entries[i].position > 0)
+			put_int(out, "position", load.entries[i].position);
+	}
+	return out;
+}
+
+// A board that the agent cannot vouch for counts as unhealthy.
+static bool is_healthy(const json_t *device)
+{
+	return json_bool(device, "healthy", false) ||
+	       str_eq_c(json_text(device, "health"), "Healthy");
+}
+
+static int64_t held_on(const struct objects *objects, struct str node)
+{
+	json_t *request;
+	int64_t held = 0;
+	for (size_t i = 0; objects_next(objects, OBJECT_REQUEST, &i, &request);) {
+		if (str_eq(json_text(request, "status.nodeName"), node) &&
+		    !view_phase_is_end(view_request_phase(request)))
+			held += json_int(request, "spec.gpus", 0);
+	}
+	return held;
+}
+
+json_t *view_node(const struct objects *objects, const json_t *node)
+{
+	json_t *out = json_object(), *device;
+	const json_t *devices = json_at(node, "status.devices");
+	const json_t *first = json_array_get(devices, 0);
+	struct str name = json_text(node, "metadata.name");
+	int64_t healthy = 0;
+	size_t i;
+	json_array_foreach(devices, i, device) healthy += is_healthy(device) ? 1 : 0;
+	put_text(out, "name", name);
+	(void)json_object_set_new(out, "ready", json_boolean(healthy > 0));
+	copy(out, "model", first, "model");
+	put_int(out, "gpus", (int64_t)json_array_size(devices));
+	put_int(out, "healthy_gpus", healthy);
+	put_int(out, "held_gpus", held_on(objects, name));
+	copy(out, "memory_mib", first, "memoryMiB");
+	copy(out, "driver", node, "status.driverVersion");
+	if (devices != NULL)
+		copy(out, "devices", node, "status.devices");
+	return out;
+}
+
+bool view_inventory(const struct objects *objects, struct inventory *ret_inventory)
+{
+	json_t *node;
+	ret_inventory->count = 0;
+	for (size_t i = 0; objects_next(objects, OBJECT_NODE, &i, &node);) {
+		const json_t *devices = json_at(node, "status.devices");
+		const json_t *first = json_array_get(devices, 0);
+		struct inventory_row row = {
+			.model = json_text(first, "model"),
+			.gpus_per_node = (int64_t)json_array_size(devices),
+			.gpu_memory_mib = json_int(first, "memoryMiB", 0),
+			.nodes = 1,
+		};
+		if (row.gpus_per_node > 0 && !inventory_add(ret_inventory, &row))
+			return false;
+	}
+	return true;
+}

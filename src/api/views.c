@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/views.h"
+
+#include "base/timefmt.h"
+
+static json_t *text_of(struct str text)
+{
+	return json_stringn(text.len == 0 ? "" : text.data, text.len);
+}
+
+static json_t *object_of(const char *kind, struct str namespace_, struct str name)
+{
+	json_t *object = json_object(), *meta = json_object();
+	put_text(object, "apiVersion", STR("gpuaas.io/v1alpha1"));
+	put_text(object, "kind", str_of(kind));
+	put_text(meta, "name", name);
+	put_text(meta, "namespace", namespace_);
+	(void)json_object_set_new(meta, "annotations", json_object());
+	(void)json_object_set_new(object, "metadata", meta);
+	return object;
+}
+
+// The body's own texts, so that "16Gi" stays "16Gi".
+static json_t *quota_of(const json_t *body)
+{
+	json_t *quota = json_object();
+	const json_t *given = json_object_get(body, "quota");
+	static const char *const names[] = { "gpus", "cpu", "memory", "pods" };
+	(void)json_object_set_new(quota, "gpus", json_integer(8));
+	(void)json_object_set_new(quota, "cpu", json_string("64"));
+	(void)json_object_set_new(quota, "memory", json_string("256Gi"));
+	(void)json_object_set_new(quota, "pods", json_integer(200));
+	for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+		json_t *value = json_object_get(given, names[i]);
+		if (value != NULL)
+			(void)json_object_set(quota, names[i], value);
+	}
+	return quota;
+}
+
+json_t *view_tenant_object(const struct tenant_spec *spec, const json_t *body)
+{
+	json_t *object = object_of("Tenant", STR(""), spec->name);
+	json_t *out = json_object();
+	put_text(out, "displayName", spec->display_name);
+	(void)json_object_set_new(out, "quota", quota_of(body));
+	(void)json_object_set_new(object, "spec", out);
+	return object;
+}
+
+json_t *view_tenant_patch(const json_t *body)
+{
+	json_t *patch = json_object(), *spec = json_object();
+	json_t *quota = json_object_get(body, "quota");
+	json_t *name = json_object_get(body, "display_name");
+	if (name != NULL)
+		(void)json_object_set(spec, "displayName", name);
+	if (quota != NULL)
+		(void)json_object_set(spec, "quota", quota);
+	(void)json_object_set_new(patch, "spec", spec);
+	return patch;
+}
+
+static json_t *env_list(const json_t *env)
+{
+	const char *key;
+	json_t *value, *list = json_array();
+	json_object_foreach((json_t *)(uintptr_t)env, key, value)
+	{
+		json_t *pair = json_object();
+		(void)json_object_set_new(pair, "name", json_string(key));
+		(void)json_object_set(pair, "value", value);
+		(void)json_array_append_new(list, pair);
+	}
+	return list;
+}
+
+static void put_int(json_t *object, const char *key, int64_t value)
+{
+	(void)json_object_set_new(object, key, json_integer((json_int_t)value));
+}
+
+static void put_quantity(json_t *object, const char *key, int64_t value, const char *unit)
+{
+	char text[40];
+	(void)snprintf(text, sizeof text, "%lld%s", (long long)value, unit);
+	(void)json_object_set_new(object, key, json_string(text));
+}
+
+static void put_borrowed(json_t *object, const char *key, const json_t *value)
+{
+	if (value != NULL)
+		(void)json_object_set(object, key, (json_t *)(uintptr_t)value);
+}
+
+json_t *view_request_object(const struct request_spec *spec, struct str tenant, struct str name)
+{
+	json_t *object = object_of("GPURequest", tenant, name);
+	json_t *out = json_object(), *models = json_array();
+	for (size_t i = 0; i < spec->model_count; i++)
+		(void)json_array_append_new(models, text_of(spec->models[i]));
+	put_text(out, "class", str_of(request_class_name(spec->class_)));
+	put_int(out, "gpus", spec->gpu_count);
+	(void)json_object_set_new(out, "gpuModels", models);
+	if (spec->gpu_memory_mib > 0)
+		put_quantity(out, "gpuMemory", spec->gpu_memory_mib, "Mi");
+	put_quantity(out, "cpu", spec->cpu_milli, "m");
+	put_quantity(out, "memory", spec->memory_bytes, "");
+	if (spec->duration_s > 0)
+		put_int(out, "durationSeconds", spec->duration_s);
+	put_int(out, "maxDurationSeconds", spec->max_duration_s);
+	put_text(out, "image", spec->image);
+	put_borrowed(out, "command", spec->command);
+	put_borrowed(out, "args", spec->args);
+	if (spec->env != NULL)
+		(void)json_object_set_new(out, "env", env_list(spec->env));
+	(void)json_object_set_new(object, "spec", out);
+	return object;
+}
+
+void view_tenant_quota(const json_t *tenant, struct tenant_quota *ret_quota)
+{
+	*ret_quota = tenant_quota_default();
+	const json_t *quota = json_at(tenant, "spec.quota");
+	if (quota != NULL)
+		tenant_quota_merge(quota, ret_quota);
+}
+
+bool view_request_spec(const json_t *request, struct request_spec *ret_spec)
+{
+	const json_t *in = json_at(request, "spec");
+	struct request_spec spec = {
+		.name = json_text(request, "metadata.name"),
+		.class_ = REQUEST_EXPERIMENT,
+		.gpu_count = json_int(in, "gpus", 0),
+		.gpu_memory_mib = schema_get_bytes(in, "gpuMemory", 0) >> 20,
+		.cpu_milli = schema_get_cpu_milli(in, "cpu", 1000),
+		.memory_bytes = schema_get_bytes(in, "memory", INT64_C(1) << 30),
+		.duration_s = json_int(in, "durationSeconds", 0),
+		.max_duration_s = json_int(in, "maxDurationSeconds", 86400),
+		.image = json_text(in, "image"),
+		.command = json_object_get(in, "command"),
+		.args = json_object_get(in, "args"),
+		.env = json_object_get(in, "env"),
+	};
+	for (unsigned i = 0; i <= REQUEST_EXPERIMENT; i++) {
+		if (str_eq_c(json_text(in, "class"), request_class_name((request_class)i)))
+			spec.class_ = (request_class)i;
+	}
+	size_t i;
+	json_t *model;
+	json_array_foreach(json_object_get(in, "gpuModels"), i, model)
+	{
+		if (spec.model_count < REQUEST_MODELS_MAX)
+			spec.models[spec.model_count++] =
+				(struct str){ json_string_value(model), json_string_length(model) };
+	}
+	*ret_spec = spec;
+	return spec.gpu_count > 0 && spec.image.len > 0;
+}
+
+static const char *const phase_names[] = { "Pending", "Running", "Succeeded", "Failed",
+					   "Cancelled" };
+
+const char *view_phase_name(request_phase phase)
+{
+	ASSERT(phase <= PHASE_CANCELLED);
+	return phase_names[phase];
+}
+
+request_phase view_request_phase(const json_t *request)
+{
+	struct str phase = json_text(request, "status.phase");
+	for (unsigned i = 0; i < ARRAY_COUNT(phase_names); i++) {
+		if (str_eq_c(phase, phase_names[i]))
+			return (request_phase)i;
+	}
+	return PHASE_PENDING;
+}
+
+bool view_request_holds(const struct objects *objects, const json_t *request)
+{
+	if (json_text(request, "status.jobUID").len > 0)
+		return true;
+	const json_t *job = objects_find(objects, OBJECT_JOB,
+					 json_text(request, "metadata.namespace"),
+					 json_text(request, "metadata.name"));
+	return job != NULL;
+}
+
+static bool is_open_of(const json_t *request, struct str tenant)
+{
+	return str_eq(json_text(request, "metadata.namespace"), tenant) &&
+	       !view_phase_is_end(view_request_phase(request));
+}
+
+static bool holds_extra(const struct map *extra_holds, const json_t *request)
+{
+	char text[160];
+	int len = snprintf(text, sizeof text, "%s/%s", json_cstr(request, "metadata.namespace"),
+			   json_cstr(request, "metadata.name"));
+	return extra_holds != NULL && len > 0 && (size_t)len < sizeof text &&
+	       map_find(extra_holds, str_of(text)) != NULL;
+}
+
+static struct quota_entry entry_of(const struct objects *objects, const json_t *request,
+				   const struct map *extra_holds)
+{
+	struct request_spec spec;
+	struct quota_entry entry = { .name = json_text(request, "metadata.name") };
+	(void)view_request_spec(request, &spec); // an unfit one counts with what it names
+	entry.class_ = spec.class_;
+	entry.need = quota_need_of(&spec);
+	if (!time_parse(json_text(request, "metadata.creationTimestamp"), &entry.created_s, NULL))
+		entry.created_s = 0; // first in the order
+	entry.holds = view_request_holds(objects, request) || holds_extra(extra_holds, request);
+	return entry;
+}
+
+bool view_tenant_load(const struct objects *objects, struct arena *arena, struct str tenant,
+		      const struct map *extra_holds, struct tenant_load *ret_load)
+{
+	struct tenant_quota quota;
+	struct tenant_load load = { 0 };
+	size_t open = 0;
+	json_t *request;
+	for (size_t i = 0; objects_next(objects, OBJECT_REQUEST, &i, &request);)
+		open += is_open_of(request, tenant) ? 1 : 0;
+	load.entries = ARENA_ARRAY(arena, struct quota_entry, open + 1);
+	if (load.entries == NULL)
+		return false;
+	for (size_t i = 0; objects_next(objects, OBJECT_REQUEST, &i, &request);) {
+		if (is_open_of(request, tenant))
+			load.entries[load.count++] = entry_of(objects, request, extra_holds);
+	}
+	view_tenant_quota(objects_find(objects, OBJECT_TENANT, STR(""), tenant), &quota);
+	quota_admit(&quota, load.entries, load.count, &load.used);
+	for (size_t i = 0; i < load.count; i++)
+		load.waiting_gpus += load.entries[i].is_admitted ? 0 : load.entries[i].need.gpus;
+	*ret_load = load;
+	return true;
+}

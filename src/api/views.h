@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between the custom resources and the API's objects: specs from bodies, answers from objects,
+// and what a tenant holds and waits for, counted from the cached objects alone.
+#pragma once
+
+#include "api/rest.h"
+#include "base/map.h"
+#include "policy/quota.h"
+
+#define ANNOTATION_IDEMPOTENCY "gpuaas.io/idempotency"
+#define ANNOTATION_USER "gpuaas.io/user"
+
+// Custom resources from checked bodies; new references.
+json_t *view_tenant_object(const struct tenant_spec *spec, const json_t *body);
+// {"spec": {...}} with what the body names.
+json_t *view_tenant_patch(const json_t *body);
+json_t *view_request_object(const struct request_spec *spec, struct str tenant, struct str name);
+
+// Specs back from objects.
+void view_tenant_quota(const json_t *tenant, struct tenant_quota *ret_quota);
+bool view_request_spec(const json_t *request, struct request_spec *ret_spec);
+
+typedef enum request_phase {
+	PHASE_PENDING,
+	PHASE_RUNNING,
+	PHASE_SUCCEEDED,
+	PHASE_FAILED,
+	PHASE_CANCELLED,
+} request_phase;
+request_phase view_request_phase(const json_t *request);
+const char *view_phase_name(request_phase phase);
+static inline bool view_phase_is_end(request_phase phase) { return phase >= PHASE_SUCCEEDED; }
+// Whether it was let through the quota: its Job was made.
+bool view_request_holds(const struct objects *objects, const json_t *request);
+
+// What all requests of a tenant that have not ended hold and want, in the order in which they
+// are let through. extra_holds: names "NAMESPACE/NAME" that hold although nobody sees it yet, or
+// NULL. entries live in the arena; false without memory.
+struct tenant_load {
+	struct quota_entry *entries;
+	size_t count;
+	struct quota_amount used;
+	int64_t waiting_gpus;
+};
+MUST_USE bool view_tenant_load(const struct objects *objects, struct arena *arena,
+			       struct str tenant, const struct map *extra_holds,
+			       struct tenant_load *ret_load);
+
+// Answers; new references.
+json_t *view_tenant(struct call *call, const json_t *tenant);
+json_t *view_request(struct call *call, const json_t *request);
+json_t *view_node(const struct objects *objects, const json_t *node);
+// The same without what only a call can know (position, estimate); for the history.
+json_t *view_request_plain(const json_t *request);
+// What nodes have, from GPUNodes. False: more kinds of nodes than INVENTORY_MAX.
+MUST_USE bool view_inventory(const struct objects *objects, struct inventory *ret_inventory);

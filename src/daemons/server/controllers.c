@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemons/server/controllers_state.h"
+
+#include "sys/log.h"
+
+#include <stdlib.h>
+
+enum { TENANT_PASSES_MAX = 4, REQUEST_PASSES_MAX = 32 };
+
+struct controllers *controllers_new(struct loop *loop, struct objects *objects)
+{
+	struct controllers *controllers = calloc(1, sizeof *controllers);
+	ASSERT(controllers != NULL);
+	*controllers = (struct controllers){ .loop = loop, .objects = objects };
+	controllers->creating = map_new(world_random(loop_world(loop)));
+	controllers->tenants =
+		workqueue_new(loop, TENANT_PASSES_MAX, tenant_reconcile, controllers);
+	controllers->requests =
+		workqueue_new(loop, REQUEST_PASSES_MAX, request_reconcile, controllers);
+	return controllers;
+}
+
+void controllers_free(struct controllers *controllers)
+{
+	if (controllers == NULL)
+		return;
+	workqueue_free(controllers->tenants);
+	workqueue_free(controllers->requests);
+	passes_free(controllers);
+	map_free(controllers->creating);
+	free(controllers);
+}
+
+struct str controllers_key(const json_t *object, char out[OBJECT_KEY_BYTES])
+{
+	return object_key(json_text(object, "metadata.namespace"),
+			  json_text(object, "metadata.name"), out);
+}
+
+static void add_object(struct workqueue *queue, const json_t *object)
+{
+	char text[OBJECT_KEY_BYTES];
+	struct str key = controllers_key(object, text);
+	if (key.len > 0)
+		workqueue_add(queue, key);
+}
+
+static void add_named(struct workqueue *queue, struct str namespace_, struct str name)
+{
+	char text[OBJECT_KEY_BYTES];
+	struct str key = object_key(namespace_, name, text);
+	if (key.len > 0 && name.len > 0)
+		workqueue_add(queue, key);
+}
+
+// All requests of a tenant that wait for its quota.
+static void add_waiting(struct controllers *controllers, struct str tenant)
+{
+	json_t *request;
+	for (size_t i = 0; objects_next(controllers->objects, OBJECT_REQUEST, &i, &request);) {
+		if (str_eq(json_text(request, "metadata.namespace"), tenant) &&
+		    !view_phase_is_end(view_request_phase(request)) &&
+		    !view_request_holds(controllers->objects, request))
+			add_object(controllers->requests, request);
+	}
+}
+
+static void on_request(struct controllers *controllers, const json_t *request, bool is_gone)
+{
+	if (!is_gone)
+		add_object(controllers->requests, request);
+	if (is_gone || view_phase_is_end(view_request_phase(request)))
+		add_waiting(controllers, json_text(request, "metadata.namespace"));
+}
+
+// A pod says by its label which request it is of: "TENANT.NAME", as its namespace does.
+static void on_pod(struct controllers *controllers, const json_t *pod)
+{
+	const json_t *label = json_object_get(json_at(pod, "metadata.labels"), LABEL_REQUEST);
+	struct str id = { json_string_value(label), json_string_length(label) };
+	struct str namespace_ = json_text(pod, "metadata.namespace");
+	if (id.len > namespace_.len + 1 && str_starts(id, namespace_))
+		add_named(controllers->requests, namespace_,
+			  str_slice(id, namespace_.len + 1, id.len));
+}
+
+void controllers_on_change(struct controllers *controllers, object_kind kind, json_t *object,
+			   bool is_gone)
+{
+	struct str namespace_ = json_text(object, "metadata.namespace");
+	struct str name = json_text(object, "metadata.name");
+	switch (kind) {
+	case OBJECT_TENANT:
+		add_named(controllers->tenants, STR(""), name);
+		add_waiting(controllers, name);
+		return;
+	case OBJECT_REQUEST: on_request(controllers, object, is_gone); return;
+	case OBJECT_JOB: add_named(controllers->requests, namespace_, name); return;
+	case OBJECT_POD: on_pod(controllers, object); return;
+	case OBJECT_NAMESPACE: add_named(controllers->tenants, STR(""), name); return;
+	case OBJECT_QUOTA:
+	case OBJECT_LIMITS:
+	case OBJECT_POLICY:
+	case OBJECT_BINDING: add_named(controllers->tenants, STR(""), namespace_); return;
+	case OBJECT_NODE:
+	case OBJECT_KIND_COUNT: return;
+	}
+}
+
+static void put_queue(struct buf *out, const char *name, const struct workqueue *queue)
+{
+	struct metric_label label = { "queue", str_of(name) };
+	metric_int(out, "gpuaas_server_queue_depth", &label, 1, (int64_t)workqueue_depth(queue));
+}
+
+void controllers_put_metrics(const struct controllers *controllers, struct buf *out)
+{
+	metric_family(out, "gpuaas_server_queue_depth", "gauge",
+		      "Objects that controllers have to look at.");
+	put_queue(out, "tenants", controllers->tenants);
+	put_queue(out, "requests", controllers->requests);
+	metric_family(out, "gpuaas_server_reconciles_total", "counter", "Passes of controllers.");
+	metric_int(out, "gpuaas_server_reconciles_total", NULL, 0,
+		   (int64_t)(workqueue_passes(controllers->tenants) +
+			     workqueue_passes(controllers->requests)));
+	metric_family(out, "gpuaas_server_reconcile_failures_total", "counter",
+		      "Passes that failed and are repeated.");
+	metric_int(out, "gpuaas_server_reconcile_failures_total", NULL, 0,
+		   (int64_t)(workqueue_failures(controllers->tenants) +
+			     workqueue_failures(controllers->requests)));
+	metric_family(out, "gpuaas_server_jobs_created_total", "counter",
+		      "Jobs made for requests.");
+	metric_int(out, "gpuaas_server_jobs_created_total", NULL, 0,
+		   (int64_t)controllers->jobs_created);
+}
+
+// ---- passes
+
+struct pass *pass_new(struct controllers *controllers, struct workqueue *queue, struct str key)
+{
+	struct pass *pass = calloc(1, sizeof *pass);
+	ASSERT(pass != NULL && key.len < sizeof pass->key);
+	*pass = (struct pass){ .controllers = controllers,
+			       .queue = queue,
+			       .next = controllers->passes,
+			       .back = &controllers->passes };
+	memcpy(pass->key, key.data, key.len);
+	if (controllers->passes != NULL)
+		controllers->passes->back = &pass->next;
+	controllers->passes = pass;
+	return pass;
+}
+
+static void pass_free(struct pass *pass)
+{
+	*pass->back = pass->next;
+	if (pass->next != NULL)
+		pass->next->back = pass->back;
+	json_decref(pass->object);
+	json_decref(pass->status);
+	for (size_t i = 0; i < ARRAY_COUNT(pass->parts); i++)
+		json_decref(pass->parts[i].body);
+	free(pass);
+}
+
+void passes_free(struct controllers *controllers)
+{
+	while (controllers->passes != NULL)
+		pass_free(controllers->passes);
+}
+
+void pass_end(struct pass *pass, const struct err *err)
+{
+	struct workqueue *queue = pass->queue;
+	char key[OBJECT_KEY_BYTES];
+	memcpy(key, pass->key, sizeof key);
+	if (err != NULL)
+		log_kv(LOG_WARN, "reconcile failed, tried again", "object", key, "error", err->text,
+		       NULL);
+	pass_free(pass);
+	workqueue_done(queue, str_of(key), err == NULL);
+}
+
+void pass_split(const struct pass *pass, struct str *ret_namespace, struct str *ret_name)
+{
+	struct str key = str_of(pass->key);
+	size_t slash = str_find_byte(key, '/', 0);
+	ASSERT(slash != SIZE_MAX);
+	*ret_namespace = str_slice(key, 0, slash);
+	*ret_name = str_slice(key, slash + 1, key.len);
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the controllers share: the queues, and one pass over an object, which lives from the
+// queue's call until pass_end. Internal to src/daemons/server.
+#pragma once
+
+#include "api/object_kinds.h"
+#include "api/views.h"
+#include "daemons/server/controllers.h"
+#include "daemons/server/manifests.h"
+#include "daemons/server/workqueue.h"
+
+struct pass {
+	struct pass *next, **back;
+	struct controllers *controllers;
+	struct workqueue *queue;
+	char key[OBJECT_KEY_BYTES]; // "namespace/name"
+	json_t *object;             // own reference: the cache moves on
+	json_t *status;             // wanted
+	struct manifest parts[MANIFEST_TENANT_PARTS];
+	size_t part_i;
+};
+
+struct controllers {
+	struct loop *loop;
+	struct objects *objects;
+	struct workqueue *tenants, *requests;
+	struct map *creating; // keys of requests whose Job is being made
+	struct pass *passes;
+	uint64_t jobs_created;
+};
+
+workqueue_fn tenant_reconcile, request_reconcile; // arg is struct controllers
+
+struct pass *pass_new(struct controllers *controllers, struct workqueue *queue, struct str key);
+// err NULL: done; else logged, and the key is tried again later.
+void pass_end(struct pass *pass, const struct err *err);
+void pass_split(const struct pass *pass, struct str *ret_namespace, struct str *ret_name);
+void passes_free(struct controllers *controllers);
+struct str controllers_key(const json_t *object, char out[OBJECT_KEY_BYTES]);

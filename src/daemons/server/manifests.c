@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemons/server/manifests.h"
+
+#include "api/views.h"
+
+#include <stdio.h>
+
+// json_pack with constant forms can fail only without memory.
+static json_t *made(json_t *value)
+{
+	ASSERT(value != NULL);
+	return value;
+}
+
+static json_t *meta_of(struct str name, struct str namespace_)
+{
+	json_t *meta = made(json_pack("{s:{s:s}}", "labels", LABEL_MANAGED_BY, "gpuaas-server"));
+	put_text(meta, "name", name);
+	put_text(meta, "namespace", namespace_);
+	return meta;
+}
+
+static json_t *owner_of(const json_t *object, const char *kind)
+{
+	return made(json_pack("[{s:s, s:s, s:s, s:s, s:b}]", "apiVersion", "gpuaas.io/v1alpha1",
+			      "kind", kind, "name", json_cstr(object, "metadata.name"), "uid",
+			      json_cstr(object, "metadata.uid"), "controller", 1));
+}
+
+json_t *manifest_namespace(const json_t *tenant)
+{
+	struct str name = json_text(tenant, "metadata.name");
+	json_t *meta = meta_of(name, STR(""));
+	json_t *labels = json_object_get(meta, "labels");
+	put_text(labels, LABEL_TENANT, name);
+	put_text(labels, "pod-security.kubernetes.io/enforce", STR("restricted"));
+	(void)json_object_set_new(meta, "ownerReferences", owner_of(tenant, "Tenant"));
+	return made(json_pack("{s:s, s:s, s:o}", "apiVersion", "v1", "kind", "Namespace",
+			      "metadata", meta));
+}
+
+static json_t *quota_part(const json_t *tenant, struct str name)
+{
+	struct tenant_quota quota;
+	char gpus[24], cpu[24], memory[24], pods[24];
+	view_tenant_quota(tenant, &quota);
+	(void)snprintf(gpus, sizeof gpus, "%lld", (long long)quota.gpus);
+	// As the API server writes it, so that what it gives back is covered by what we want.
+	bool is_whole = quota.cpu_milli % 1000 == 0;
+	(void)snprintf(cpu, sizeof cpu, "%lld%s",
+		       (long long)(is_whole ? quota.cpu_milli / 1000 : quota.cpu_milli),
+		       is_whole ? "" : "m");
+	(void)snprintf(memory, sizeof memory, "%lld", (long long)quota.memory_bytes);
+	(void)snprintf(pods, sizeof pods, "%lld", (long long)quota.pods);
+	return made(json_pack("{s:s, s:s, s:o, s:{s:{s:s, s:s, s:s, s:s}}}", "apiVersion", "v1",
+			      "kind", "ResourceQuota", "metadata", meta_of(STR("gpuaas"), name),
+			      "spec", "hard", "requests.nvidia.com/gpu", gpus, "requests.cpu", cpu,
+			      "requests.memory", memory, "pods", pods));
+}
+
+// Pods that name no amounts get small ones, because the quota demands some.
+static json_t *limits_part(struct str name)
+{
+	return made(json_pack("{s:s, s:s, s:o, s:{s:[{s:s, s:{s:s, s:s}, s:{s:s, s:s}}]}}",
+			      "apiVersion", "v1", "kind", "LimitRange", "metadata",
+			      meta_of(STR("gpuaas"), name), "spec", "limits", "type", "Container",
+			      "default", "cpu", "1", "memory", "512Mi", "defaultRequest", "cpu",
+			      "100m", "memory", "128Mi"));
+}
+
+// Only pods of the same tenant may connect.
+static json_t *policy_part(struct str name)
+{
+	return made(json_pack("{s:s, s:s, s:o, s:{s:{}, s:[s], s:[{s:[{s:{}}]}]}}", "apiVersion",
+			      "networking.k8s.io/v1", "kind", "NetworkPolicy", "metadata",
+			      meta_of(STR("gpuaas"), name), "spec", "podSelector", "policyTypes",
+			      "Ingress", "ingress", "from", "podSelector"));
+}
+
+static json_t *binding_part(struct str name, const char *role, const char *cluster_role)
+{
+	char group[100];
+	(void)snprintf(group, sizeof group, "gpuaas:%.*s:%s", (int)name.len, name.data, role);
+	return made(json_pack("{s:s, s:s, s:o, s:{s:s, s:s, s:s}, s:[{s:s, s:s, s:s}]}",
+			      "apiVersion", "rbac.authorization.k8s.io/v1", "kind", "RoleBinding",
+			      "metadata", meta_of(str_of(cluster_role), name), "roleRef",
+			      "apiGroup", "rbac.authorization.k8s.io", "kind", "ClusterRole",
+			      "name", cluster_role, "subjects", "kind", "Group", "apiGroup",
+			      "rbac.authorization.k8s.io", "name", group));
+}
+
+void manifest_tenant_parts(const json_t *tenant, struct manifest ret_parts[MANIFEST_TENANT_PARTS])
+{
+	struct str name = json_text(tenant, "metadata.name");
+	ret_parts[0] = (struct manifest){ OBJECT_QUOTA, "gpuaas", quota_part(tenant, name) };
+	ret_parts[1] = (struct manifest){ OBJECT_LIMITS, "gpuaas", limits_part(name) };
+	ret_parts[2] = (struct manifest){ OBJECT_POLICY, "gpuaas", policy_part(name) };
+	ret_parts[3] =
+		(struct manifest){ OBJECT_BINDING, "gpuaas-tenant-admin",
+				   binding_part(name, "tenant-admin", "gpuaas-tenant-admin") };
+	ret_parts[4] = (struct manifest){ OBJECT_BINDING, "gpuaas-tenant-member",
+					  binding_part(name, "member", "gpuaas-tenant-member") };
+}
+
+// ---- the Job of a request
+
+static json_t *annotations_of(const struct request_spec *spec)
+{
+	char text[512] = "";
+	size_t used = 0;
+	json_t *notes = json_object();
+	for (size_t i = 0; i < spec->model_count && used < sizeof text - 1; i++) {
+		int n = snprintf(text + used, sizeof text - used, "%s%.*s", i == 0 ? "" : ",",
+				 (int)spec->models[i].len, spec->models[i].data);
+		used = n < 0 ? used : min_size(used + (size_t)n, sizeof text - 1);
+	}
+	put_text(notes, "gpuaas.io/gpu-models", str_of(text));
+	if (spec->gpu_memory_mib > 0) {
+		(void)snprintf(text, sizeof text, "%lldMi", (long long)spec->gpu_memory_mib);
+		put_text(notes, "gpuaas.io/min-gpu-memory", str_of(text));
+	}
+	if (spec->duration_s > 0) {
+		(void)snprintf(text, sizeof text, "%lld", (long long)spec->duration_s);
+		put_text(notes, "gpuaas.io/duration", str_of(text));
+	}
+	return notes;
+}
+
+// Requests equal limits: a pod cannot take more than was granted.
+static json_t *resources_of(const struct request_spec *spec)
+{
+	char cpu[24], memory[24], gpus[24];
+	(void)snprintf(cpu, sizeof cpu, "%lldm", (long long)spec->cpu_milli);
+	(void)snprintf(memory, sizeof memory, "%lld", (long long)spec->memory_bytes);
+	(void)snprintf(gpus, sizeof gpus, "%lld", (long long)spec->gpu_count);
+	return made(json_pack("{s:{s:s, s:s, s:s}, s:{s:s, s:s, s:s}}", "requests", "cpu", cpu,
+			      "memory", memory, "nvidia.com/gpu", gpus, "limits", "cpu", cpu,
+			      "memory", memory, "nvidia.com/gpu", gpus));
+}
+
+static void put_borrowed(json_t *object, const char *key, const json_t *value)
+{
+	if (value != NULL)
+		(void)json_object_set(object, key, (json_t *)(uintptr_t)value);
+}
+
+static json_t *container_of(const struct request_spec *spec)
+{
+	json_t *container = made(json_pack(
+		"{s:s, s:o, s:{s:b, s:{s:[s]}}}", "name", "main", "resources", resources_of(spec),
+		"securityContext", "allowPrivilegeEscalation", 0, "capabilities", "drop", "ALL"));
+	put_text(container, "image", spec->image);
+	put_borrowed(container, "command", spec->command);
+	put_borrowed(container, "args", spec->args);
+	put_borrowed(container, "env", spec->env);
+	return container;
+}
+
+// The longest time is the pod's, counted from its start: a Job's would also count the queue.
+static json_t *pod_spec_of(const struct request_spec *spec)
+{
+	enum { NOBODY = 65532 };
+	char class_[40];
+	(void)snprintf(class_, sizeof class_, "gpuaas-%s", request_class_name(spec->class_));
+	return made(
+		json_pack("{s:s, s:s, s:s, s:I, s:b, s:b, s:i, s:{s:b, s:i, s:i, s:{s:s}}, s:[o]}",
+			  "restartPolicy", "Never", "schedulerName", "gpuaas", "priorityClassName",
+			  class_, "activeDeadlineSeconds", (json_int_t)spec->max_duration_s,
+			  "automountServiceAccountToken", 0, "enableServiceLinks", 0,
+			  "terminationGracePeriodSeconds", 10, "securityContext", "runAsNonRoot", 1,
+			  "runAsUser", NOBODY, "runAsGroup", NOBODY, "seccompProfile", "type",
+			  "RuntimeDefault", "containers", container_of(spec)));
+}
+
+static json_t *pod_template_of(const struct request_spec *spec, struct str tenant, const char *id)
+{
+	json_t *meta =
+		made(json_pack("{s:{s:s, s:s}, s:o}", "labels", LABEL_REQUEST, id, LABEL_MANAGED_BY,
+			       "gpuaas-server", "annotations", annotations_of(spec)));
+	put_text(json_object_get(meta, "labels"), LABEL_TENANT, tenant);
+	return made(json_pack("{s:o, s:o}", "metadata", meta, "spec", pod_spec_of(spec)));
+}
+
+json_t *manifest_job(const json_t *request)
+{
+	struct request_spec spec;
+	struct str tenant = json_text(request, "metadata.namespace");
+	struct str name = json_text(request, "metadata.name");
+	char id[2 * 64 + 2];
+	(void)view_request_spec(request, &spec);
+	(void)snprintf(id, sizeof id, "%.*s.%.*s", (int)tenant.len, tenant.data, (int)name.len,
+		       name.data);
+	json_t *meta = meta_of(name, tenant);
+	put_text(json_object_get(meta, "labels"), LABEL_REQUEST, str_of(id));
+	(void)json_object_set_new(meta, "ownerReferences", owner_of(request, "GPURequest"));
+	// A pod that was evicted for a higher priority or a drain is made anew; its own failure
+	// ends the request.
+	json_t *on_failure =
+		made(json_pack("{s:[{s:s, s:[{s:s, s:s}]}]}", "rules", "action", "Ignore",
+			       "onPodConditions", "type", "DisruptionTarget", "status", "True"));
+	return made(json_pack("{s:s, s:s, s:o, s:{s:i, s:o, s:o}}", "apiVersion", "batch/v1",
+			      "kind", "Job", "metadata", meta, "spec", "backoffLimit", 0,
+			      "podFailurePolicy", on_failure, "template",
+			      pod_template_of(&spec, tenant, id)));
+}
+
+// ---- drift
+
+bool manifest_is_covered(const json_t *wanted, const json_t *actual)
+{
+	if (json_is_object(wanted)) {
+		const char *key;
+		json_t *value;
+		json_object_foreach((json_t *)(uintptr_t)wanted, key, value)
+		{
+			if (!manifest_is_covered(value, json_object_get(actual, key)))
+				return false; // as deep as our own manifests
+		}
+		return json_is_object(actual) || json_object_size(wanted) == 0;
+	}
+	if (json_is_array(wanted)) {
+		size_t i;
+		json_t *value;
+		if (json_array_size(wanted) != json_array_size(actual))
+			return false;
+		json_array_foreach(wanted, i, value)
+		{
+			if (!manifest_is_covered(value, json_array_get(actual, i)))
+				return false;
+		}
+		return true;
+	}
+	return json_equal(wanted, actual) != 0;
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPURequest -> Job -> status. The plan of each pass is made by progress_plan from the cache; here
+// it is carried out.
+#include "daemons/server/controllers_state.h"
+#include "daemons/server/progress.h"
+
+#include "base/timefmt.h"
+
+static const json_t *newest_pod(const struct objects *objects, const json_t *request)
+{
+	json_t *pod;
+	const json_t *newest = NULL;
+	struct str namespace_ = json_text(request, "metadata.namespace");
+	struct str name = json_text(request, "metadata.name");
+	for (size_t i = 0; objects_next(objects, OBJECT_POD, &i, &pod);) {
+		const json_t *label =
+			json_object_get(json_at(pod, "metadata.labels"), LABEL_REQUEST);
+		struct str id = { json_string_value(label), json_string_length(label) };
+		bool is_its = str_eq(json_text(pod, "metadata.namespace"), namespace_) &&
+			      id.len == namespace_.len + 1 + name.len && str_ends(id, name);
+		if (is_its && (newest == NULL ||
+			       str_cmp(json_text(pod, "metadata.creationTimestamp"),
+				       json_text(newest, "metadata.creationTimestamp")) > 0))
+			newest = pod;
+	}
+	return newest;
+}
+
+static bool is_admitted(struct controllers *controllers, const json_t *request)
+{
+	AUTO(arena_freep) struct arena *arena = arena_new(16 * 1024 * 1024);
+	struct tenant_load load = { 0 };
+	struct str name = json_text(request, "metadata.name");
+	if (arena == NULL ||
+	    !view_tenant_load(controllers->objects, arena, json_text(request, "metadata.namespace"),
+			      controllers->creating, &load))
+		return false; // waits; the next change looks again
+	for (size_t i = 0; i < load.count; i++) {
+		if (str_eq(load.entries[i].name, name))
+			return load.entries[i].is_admitted;
+	}
+	return false;
+}
+
+// The Job of this request, not one that somebody else made by its name.
+static const json_t *own_job(const struct objects *objects, const json_t *request)
+{
+	json_t *job = objects_find(objects, OBJECT_JOB, json_text(request, "metadata.namespace"),
+				   json_text(request, "metadata.name"));
+	const json_t *owner = json_array_get(json_at(job, "metadata.ownerReferences"), 0);
+	return str_eq(json_text(owner, "uid"), json_text(request, "metadata.uid")) ? job : NULL;
+}
+
+// ---- carrying out
+
+static void on_status(void *arg, const struct object_result *result)
+{
+	struct pass *pass = arg;
+	bool is_fine = result->status == ERR_OK || result->status == ERR_NOT_FOUND;
+	pass_end(pass, is_fine ? NULL : result->err);
+}
+
+static void write_status(struct pass *pass)
+{
+	AUTO(json_decrefp)
+	json_t *patch = pass->status == NULL ? NULL : progress_patch(pass->object, pass->status);
+	if (patch == NULL) {
+		pass_end(pass, NULL);
+		return;
+	}
+	struct object_write write = { .kind = OBJECT_REQUEST,
+				      .namespace_ = json_text(pass->object, "metadata.namespace"),
+				      .name = json_text(pass->object, "metadata.name"),
+				      .body = patch,
+				      .is_status = true,
+				      .on_done = on_status,
+				      .arg = pass };
+	objects_patch(pass->controllers->objects, &write);
+}
+
+static void on_job_made(void *arg, const struct object_result *result)
+{
+	struct pass *pass = arg;
+	(void)map_remove(pass->controllers->creating, str_of(pass->key));
+	if (result->status != ERR_OK) {
+		// A conflict is our own Job that the watch has not told of yet, or a foreign one of
+		// that name: the next pass knows more.
+		pass_end(pass, result->err);
+		return;
+	}
+	pass->controllers->jobs_created++;
+	json_t *uid = json_at(result->object, "metadata.uid");
+	if (uid != NULL && pass->status != NULL)
+		(void)json_object_set(pass->status, "jobUID", uid);
+	write_status(pass);
+}
+
+static void make_job(struct pass *pass)
+{
+	AUTO(json_decrefp) json_t *job = manifest_job(pass->object);
+	struct object_write write = { .kind = OBJECT_JOB,
+				      .namespace_ = json_text(pass->object, "metadata.namespace"),
+				      .name = json_text(pass->object, "metadata.name"),
+				      .body = job,
+				      .on_done = on_job_made,
+				      .arg = pass };
+	(void)map_set(pass->controllers->creating, str_of(pass->key), pass->controllers);
+	objects_create(pass->controllers->objects, &write);
+}
+
+static void on_job_deleted(void *arg, const struct object_result *result)
+{
+	struct pass *pass = arg;
+	if (result->status == ERR_OK || result->status == ERR_NOT_FOUND)
+		write_status(pass);
+	else
+		pass_end(pass, result->err);
+}
+
+static void delete_job(struct pass *pass)
+{
+	struct object_write write = { .kind = OBJECT_JOB,
+				      .namespace_ = json_text(pass->object, "metadata.namespace"),
+				      .name = json_text(pass->object, "metadata.name"),
+				      .on_done = on_job_deleted,
+				      .arg = pass };
+	objects_delete(pass->controllers->objects, &write);
+}
+
+static struct progress plan_of(struct controllers *controllers, const json_t *request)
+{
+	char now[TIME_TEXT_BYTES];
+	struct str tenant = json_text(request, "metadata.namespace");
+	const json_t *owner = objects_find(controllers->objects, OBJECT_TENANT, STR(""), tenant);
+	struct progress_input input = {
+		.request = request,
+		.job = own_job(controllers->objects, request),
+		.pod = newest_pod(controllers->objects, request),
+		.has_tenant = owner != NULL,
+		.now = time_format(world_wall_s(loop_world(controllers->loop)), now),
+	};
+	if (input.job == NULL && input.has_tenant)
+		input.is_admitted = is_admitted(controllers, request);
+	return progress_plan(&input);
+}
+
+void request_reconcile(void *arg, struct str key)
+{
+	struct controllers *controllers = arg;
+	struct pass *pass = pass_new(controllers, controllers->requests, key);
+	struct str namespace_, name;
+	pass_split(pass, &namespace_, &name);
+	json_t *request = objects_find(controllers->objects, OBJECT_REQUEST, namespace_, name);
+	if (request == NULL || json_at(request, "metadata.deletionTimestamp") != NULL ||
+	    !objects_are_synced(controllers->objects)) {
+		pass_end(pass, NULL); // its Job goes with it by the owner reference
+		return;
+	}
+	pass->object = json_incref(request);
+	struct progress plan = plan_of(controllers, request);
+	pass->status = plan.status;
+	switch (plan.act) {
+	case PROGRESS_NONE: write_status(pass); return;
+	case PROGRESS_CREATE_JOB: make_job(pass); return;
+	case PROGRESS_DELETE_JOB: delete_job(pass); return;
+	}
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// All parts of the running server, made in one order and freed in the other. Controllers run in
+// the same process and on the same loop as the API.
+#pragma once
+
+#include "api/rest.h"
+#include "api/reviews.h"
+#include "daemons/server/config.h"
+#include "ledger/ledger.h"
+
+struct controllers;
+struct recorder;
+
+struct server {
+	const struct server_config *config;
+	struct loop *loop;
+	struct sql *sql;
+	struct ledger *ledger;
+	struct audit *audit;
+	struct k8s_client *k8s;
+	struct objects *objects;
+	struct controllers *controllers; // NULL without Kubernetes
+	struct recorder *recorder;
+	struct http_client *scheduler;
+	struct tls_ctx *tls;
+	struct http_server *http;
+	struct loop_timer *upkeep; // once a minute: certificates, old answers
+	char agent_account[160];
+	struct api api;
+};
+
+MUST_USE err_status server_start(struct loop *loop, const struct server_config *config,
+				 struct server **ret, struct err *err);
+void server_stop(struct server *server); // NULL allowed

@@ -65,22 +65,44 @@ struct node *place_best(const struct check *check)
 	return best;
 }
 
-// Aligned blocks of a power of two are what NVLink pairs and quads are on real boards: the block
-// with the fewest free devices that still suffices is taken, so that whole blocks stay whole.
+static size_t free_between(const struct device *const *usable, size_t from, size_t to)
+{
+	size_t count = 0;
+	for (size_t i = from; i < to; i++)
+		count += usable[i] != NULL;
+	return count;
+}
+
+// Of two blocks the one with fewer free devices, then the one in the emptier double block, and
+// so on; else the first.
+static bool is_tighter(const struct device *const *usable, size_t device_count, size_t a, size_t b,
+		       size_t width)
+{
+	for (; width < device_count * 2; width *= 2) {
+		size_t a_from = a / width * width, b_from = b / width * width;
+		size_t a_free =
+			free_between(usable, a_from, min_size(a_from + width, device_count));
+		size_t b_free =
+			free_between(usable, b_from, min_size(b_from + width, device_count));
+		if (a_free != b_free)
+			return a_free < b_free;
+	}
+	return false;
+}
+
+// Aligned blocks of a power of two are what NVLink pairs and quads are on real boards: the
+// tightest block that suffices is taken, so that whole blocks stay whole.
 static size_t find_block(const struct device *const *usable, size_t device_count, size_t count)
 {
-	size_t width = 1;
+	size_t width = 1, best = SIZE_MAX;
 	while (width < count)
 		width *= 2;
-	size_t best = SIZE_MAX, best_free = SIZE_MAX;
 	for (size_t from = 0; from < device_count; from += width) {
-		size_t free_count = 0;
-		for (size_t i = from; i < min_size(from + width, device_count); i++)
-			free_count += usable[i] != NULL;
-		if (free_count >= count && free_count < best_free) {
+		size_t to = min_size(from + width, device_count);
+		if (free_between(usable, from, to) < count)
+			continue;
+		if (best == SIZE_MAX || is_tighter(usable, device_count, from, best, width))
 			best = from;
-			best_free = free_count;
-		}
 	}
 	return best;
 }

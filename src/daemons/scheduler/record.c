@@ -38,6 +38,7 @@ struct record *record_get(struct scheduler *s, const struct kobj_pod *pod)
 	record->class_ = text_copy(pod->spec.priority_class_name);
 	record->created_s = pod->meta.created_s;
 	record->arrived_s = scheduler_wall_s(s);
+	record->arrived_ms = scheduler_now_ms(s);
 	record->scheduler = s;
 	for (size_t i = 0; i < pod->status.conditions.count; i++) {
 		const struct kobj_condition *condition = &pod->status.conditions.items[i];

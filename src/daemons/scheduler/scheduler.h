@@ -39,7 +39,7 @@ struct cache {
 struct record { // a pod of ours that is not on a node yet
 	char uid[64];
 	char *namespace_, *name, *class_;
-	int64_t created_s, arrived_s;
+	int64_t created_s, arrived_s, arrived_ms;
 	char *message; // to be written as its condition; NULL: nothing new
 	bool is_patching, is_queued;
 	struct record *next_queued;

@@ -31,9 +31,11 @@ void serve_observe_wait(struct scheduler *s, const struct record *record)
 		waits->bounds_count = ARRAY_COUNT(WAIT_BOUNDS);
 		(void)map_set(s->waits, str_of(key), waits);
 	}
-	// Kubernetes tells creation in whole seconds; below that our own first sight counts.
-	int64_t wait_s = scheduler_wall_s(s) - record->created_s;
-	metric_observe(waits, (double)max_i64(wait_s, 0));
+	// Kubernetes tells creation in whole seconds; of a pod seen at once our own clock is finer.
+	double wait_s = (double)(scheduler_wall_s(s) - record->created_s);
+	if (record->arrived_s - record->created_s <= 1)
+		wait_s = (double)(scheduler_now_ms(s) - record->arrived_ms) / 1e3;
+	metric_observe(waits, wait_s > 0 ? wait_s : 0);
 }
 
 static void put_waits(const struct scheduler *s, struct buf *out)

@@ -7,9 +7,14 @@
 
 #include "base/arena.h"
 
+struct asset_gpu {
+	struct str id;
+	struct str model; // may be empty
+};
+
 struct asset {
 	struct str id;
-	struct str *gpus; // ids, ascending
+	struct asset_gpu *gpus; // by id, ascending
 	size_t gpu_count;
 	int64_t cost_nano, salvage_nano, support_per_year_nano;
 	int64_t in_service_s, end_of_life_s;

@@ -23,6 +23,11 @@ static int by_text(const void *left, const void *right)
 	return str_cmp(*(const struct str *)left, *(const struct str *)right);
 }
 
+static int by_gpu_id(const void *left, const void *right)
+{
+	return str_cmp(((const struct asset_gpu *)left)->id, ((const struct asset_gpu *)right)->id);
+}
+
 static int by_id(const void *left, const void *right)
 {
 	return str_cmp(((const struct asset *)left)->id, ((const struct asset *)right)->id);
@@ -32,8 +37,8 @@ static err_status parse_gpus(struct arena *arena, const json_t *object, struct a
 			     struct err *err)
 {
 	static const char *const keys[] = { "id", "model", "slices", NULL };
-	err_status status = book_array(arena, object, "gpus", sizeof(struct str), &asset->gpus,
-				       &asset->gpu_count, err);
+	err_status status = book_array(arena, object, "gpus", sizeof(struct asset_gpu),
+				       &asset->gpus, &asset->gpu_count, err);
 	if (status == ERR_OK && asset->gpu_count == 0)
 		return err_set(err, ERR_INVALID,
 			       "gpus is empty; what has no GPU belongs in a pool of pools.json");
@@ -42,12 +47,14 @@ static err_status parse_gpus(struct arena *arena, const json_t *object, struct a
 		const json_t *gpu = json_array_get(gpus, i);
 		status = json_only_keys(gpu, keys, err);
 		if (status == ERR_OK)
-			status = book_text(arena, gpu, "id", &asset->gpus[i], err);
+			status = book_text(arena, gpu, "id", &asset->gpus[i].id, err);
+		if (status == ERR_OK && json_at(gpu, "model") != NULL)
+			status = book_text(arena, gpu, "model", &asset->gpus[i].model, err);
 		if (status != ERR_OK)
 			return err_wrap(err, "gpus[%zu]", i);
 	}
 	if (status == ERR_OK)
-		qsort(asset->gpus, asset->gpu_count, sizeof *asset->gpus, by_text);
+		qsort(asset->gpus, asset->gpu_count, sizeof *asset->gpus, by_gpu_id);
 	return status;
 }
 
@@ -106,7 +113,7 @@ static err_status check_gpus_once(struct arena *arena, const struct assets *asse
 		return err_set(err, ERR_LIMIT, "no memory for %zu GPUs", count);
 	for (size_t i = 0; i < assets->count; i++)
 		for (size_t k = 0; k < assets->items[i].gpu_count; k++)
-			all[at++] = assets->items[i].gpus[k];
+			all[at++] = assets->items[i].gpus[k].id;
 	qsort(all, count, sizeof *all, by_text);
 	for (size_t i = 1; i < count; i++)
 		if (str_eq(all[i - 1], all[i]))

@@ -165,7 +165,9 @@ static err_status fill_line(const struct sums *sums, size_t party, struct bill_l
 {
 	wide capacity = sums->capacity_nano[party], energy = sums->energy.nano[party];
 	wide shared = sums->shared_nano[party];
-	line->tenant = sums->roster.parties[party];
+	line->tenant = arena_dup(sums->arena, sums->roster.parties[party]);
+	if (line->tenant.data == NULL)
+		return no_memory(err);
 	line->is_unallocated = party == sums->roster.unallocated;
 	if (!narrow(capacity, &line->capacity_nano) || !narrow(energy, &line->energy_nano) ||
 	    !narrow(shared, &line->shared_nano) ||
@@ -210,10 +212,14 @@ static err_status list_gpus_without_asset(struct arena *arena, const struct sums
 	bill->gpus_without_asset = ARENA_ARRAY(arena, struct str, max_size(roster->gpu_count, 1));
 	if (bill->gpus_without_asset == NULL)
 		return no_memory(err);
-	for (size_t i = 0; i < roster->gpu_count; i++)
-		if (roster->gpus[i].asset == NULL)
-			bill->gpus_without_asset[bill->gpus_without_asset_count++] =
-				roster->gpus[i].id;
+	for (size_t i = 0; i < roster->gpu_count; i++) {
+		if (roster->gpus[i].asset != NULL)
+			continue;
+		struct str id = arena_dup(arena, roster->gpus[i].id);
+		if (id.data == NULL)
+			return no_memory(err);
+		bill->gpus_without_asset[bill->gpus_without_asset_count++] = id;
+	}
 	return ERR_OK;
 }
 
@@ -258,7 +264,7 @@ err_status rate(struct arena *arena, const struct rate_input *input, struct bill
 	struct bill bill = { .from_s = input->from_s,
 			     .to_s = input->to_s,
 			     .idle = input->idle,
-			     .currency = input->assets->currency };
+			     .currency = arena_dup(arena, input->assets->currency) };
 	int64_t period_s[2] = { input->from_s, input->to_s };
 	wide pools_nano;
 	if (input->from_s >= input->to_s)

@@ -97,7 +97,7 @@ static err_status list_gpus(struct arena *arena, const struct rate_input *input,
 		const struct asset *asset = &input->assets->items[i];
 		for (size_t k = 0; k < asset->gpu_count; k++)
 			roster->gpus[roster->gpu_count++] = (struct roster_gpu){
-				.id = asset->gpus[k], .asset = asset, .asset_gpu_i = k
+				.id = asset->gpus[k].id, .asset = asset, .asset_gpu_i = k
 			};
 	}
 	ASSERT(roster->gpu_count == count);

@@ -31,7 +31,8 @@ struct usage {
 	struct usage_energy *energy;
 	size_t energy_count, energy_cap;
 	struct usage_gpu *gpus;
-	bool finished;
+	size_t left_out_count;
+	bool is_lenient, finished;
 };
 
 struct usage *usage_new(void)
@@ -63,6 +64,8 @@ void usage_free(struct usage *usage)
 	free(usage->gpus);
 	free(usage);
 }
+
+void usage_set_lenient(struct usage *usage) { usage->is_lenient = true; }
 
 void usage_freep(struct usage **usage)
 {
@@ -388,9 +391,10 @@ err_status usage_finish(struct usage *usage, struct err *err)
 	for (size_t i = 0; i < usage->allocation_count; i++) {
 		struct usage_allocation *allocation = &usage->allocations[i];
 		err_status status = check_allocation(usage, allocation, err);
-		if (status != ERR_OK)
+		if (status != ERR_OK && !usage->is_lenient)
 			return status;
-		if (allocation->released_s > allocation->bound_s)
+		usage->left_out_count += status != ERR_OK;
+		if (status == ERR_OK && allocation->released_s > allocation->bound_s)
 			usage->allocations[kept++] = *allocation;
 	}
 	usage->allocation_count = kept;
@@ -408,5 +412,7 @@ const struct usage_gpu *usage_gpus(const struct usage *usage, size_t *ret_count)
 }
 
 const struct names *usage_tenants(const struct usage *usage) { return usage->names[TENANTS]; }
+
+size_t usage_left_out_count(const struct usage *usage) { return usage->left_out_count; }
 
 size_t usage_event_count(const struct usage *usage) { return usage->seen_count; }

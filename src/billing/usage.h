@@ -36,14 +36,18 @@ struct usage_gpu {
 };
 
 struct usage *usage_new(void); // NULL: no memory
+// What was released but never bound, or before it was bound, is then left out and counted instead
+// of being an error: for a ledger, where one bad source must not stop every bill.
+void usage_set_lenient(struct usage *usage);
 void usage_free(struct usage *usage);
 void usage_freep(struct usage **usage); // for AUTO
 // ERR_CONFLICT when it contradicts what was told before. A repeated event changes nothing.
 MUST_USE err_status usage_add(struct usage *usage, const struct event *event, struct err *err);
-// ERR_INVALID when something was released that was never bound.
+// ERR_INVALID when something was released that was never bound, or before.
 MUST_USE err_status usage_finish(struct usage *usage, struct err *err);
 
 // After usage_finish.
 const struct usage_gpu *usage_gpus(const struct usage *usage, size_t *ret_count); // by id
 const struct names *usage_tenants(const struct usage *usage);
-size_t usage_event_count(const struct usage *usage); // without repetitions
+size_t usage_left_out_count(const struct usage *usage); // allocations, when lenient
+size_t usage_event_count(const struct usage *usage);    // without repetitions

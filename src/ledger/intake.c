@@ -54,49 +54,59 @@ static err_status find(struct ledger *ledger, const struct event *event, struct 
 }
 
 struct told {
+	struct arena *arena;
 	const struct event *event;
-	bool has_bound, has_same_type, contradicts;
+	bool contradicts;
 };
 
+// Compares with what was told before of the same allocation.
 static bool take_told(void *arg, const struct sql_value *columns, size_t column_count)
 {
-	ASSERT(column_count == 3);
+	ASSERT(column_count == 1);
 	struct told *told = arg;
-	bool is_same_type = str_eq_c(columns[0].text, event_type_name(told->event->type));
-	told->has_bound = told->has_bound || str_eq_c(columns[0].text, "bound");
-	told->has_same_type = told->has_same_type || is_same_type;
-	if (is_same_type && columns[1].number != told->event->t_s)
+	const struct event *event = told->event;
+	struct event other;
+	if (event_parse(told->arena, columns[0].text, &other, NULL) != ERR_OK)
+		return true; // of an older version; it no longer counts
+	bool both_name_tenant = event_has(event, EVENT_F_TENANT) &&
+				event_has(&other, EVENT_F_TENANT);
+	if (both_name_tenant && !str_eq(event->tenant, other.tenant))
 		told->contradicts = true;
-	if (is_same_type && told->event->type == EVENT_BOUND &&
-	    !str_eq(columns[2].text, told->event->tenant))
+	if (other.type == event->type && other.t_s != event->t_s)
 		told->contradicts = true;
-	return true;
+	if (other.type == event->type &&
+	    (other.share_num != event->share_num || other.share_den != event->share_den))
+		told->contradicts = true;
+	return !told->contradicts;
 }
 
-// An allocation is told once, or alike by several sources. What contradicts an earlier word on it,
-// or ends what never began, would make every later bill fail: it is set aside.
-static err_status is_disputed(struct ledger *ledger, const struct event *event, bool *ret_disputed,
-			      struct err *err)
+// An allocation is told once, or alike by several sources. What contradicts an earlier word on it
+// would make every later bill fail: it is set aside. A release that comes before its binding is
+// kept, because sources do not wait for each other; a bill leaves it out until the binding is
+// there.
+static err_status is_disputed(struct ledger *ledger, struct arena *arena, const struct event *event,
+			      bool *ret_disputed, struct err *err)
 {
 	*ret_disputed = false;
 	if (event->type != EVENT_BOUND && event->type != EVENT_RELEASED)
 		return ERR_OK;
-	struct told told = { .event = event };
+	struct told told = { .arena = arena, .event = event };
 	struct sql_value args[] = { sql_text(event->gpu), sql_text(event->pod_uid),
 				    sql_text(event->container) };
 	err_status status = sql_run(ledger->sql,
-				    "SELECT type, t_s, tenant FROM usage_events WHERE gpu = ?1 AND"
-				    " pod_uid = ?2 AND container = ?3 AND disputed = 0",
+				    "SELECT content FROM usage_events WHERE gpu = ?1 AND"
+				    " pod_uid = ?2 AND container = ?3 AND disputed = 0"
+				    " AND type IN ('bound', 'released')",
 				    args, 3, take_told, &told, err);
-	*ret_disputed = told.contradicts || (event->type == EVENT_RELEASED && !told.has_bound);
+	*ret_disputed = told.contradicts;
 	return status;
 }
 
-static err_status insert(struct ledger *ledger, const struct event *event, struct str line,
-			 int64_t now_s, struct err *err)
+static err_status insert(struct ledger *ledger, struct arena *arena, const struct event *event,
+			 struct str line, int64_t now_s, struct err *err)
 {
 	bool disputed = false;
-	err_status status = is_disputed(ledger, event, &disputed, err);
+	err_status status = is_disputed(ledger, arena, event, &disputed, err);
 	if (status != ERR_OK)
 		return status;
 	struct event_digest digest = event_digest_of(event);
@@ -129,15 +139,15 @@ static err_status insert(struct ledger *ledger, const struct event *event, struc
 	return status;
 }
 
-static err_status take_event(struct ledger *ledger, const struct event *event, struct str line,
-			     int64_t now_s, struct err *err)
+static err_status take_event(struct ledger *ledger, struct arena *arena, const struct event *event,
+			     struct str line, int64_t now_s, struct err *err)
 {
 	struct known known;
 	err_status status = find(ledger, event, &known, err);
 	if (status != ERR_OK)
 		return status;
 	if (!known.is_found)
-		return insert(ledger, event, line, now_s, err);
+		return insert(ledger, arena, event, line, now_s, err);
 	struct event_digest digest = event_digest_of(event);
 	if (digest.high != known.digest.high || digest.low != known.digest.low)
 		return err_set(err, ERR_CONFLICT,
@@ -163,7 +173,7 @@ static err_status take_line(struct ledger *ledger, struct arena *arena, struct s
 	if (event.boot.len > LEDGER_BOOT_MAX_BYTES)
 		return err_set(err, ERR_INVALID, "boot has %zu bytes, at most %d", event.boot.len,
 			       LEDGER_BOOT_MAX_BYTES);
-	status = take_event(ledger, &event, line, now_s, err);
+	status = take_event(ledger, arena, &event, line, now_s, err);
 	if (status == ERR_OK) {
 		(void)snprintf(cursor->boot, sizeof cursor->boot, STR_FMT, STR_ARG(event.boot));
 		cursor->seq = event.seq;

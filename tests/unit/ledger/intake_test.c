@@ -69,8 +69,11 @@ static void test_intake(struct check *c)
 		  EVENT(4, "00:01:30", "released", "p1", ""), ERR_OK, 2, 4 },
 		{ "told alike again is fine", EVENT(5, "00:01:00", "released", "p1", ""), ERR_OK, 3,
 		  5 },
-		{ "a release of what never began is set aside",
-		  EVENT(6, "00:09:00", "released", "p9", ""), ERR_OK, 3, 6 },
+		{ "a release that comes before its binding is kept",
+		  EVENT(6, "00:09:00", "released", "p9", ""), ERR_OK, 4, 6 },
+		{ "another share is set aside",
+		  EVENT(7, "00:00:00", "bound", "p1", ",\"share\":{\"num\":1,\"den\":7}"), ERR_OK,
+		  4, 7 },
 	};
 	for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
 		struct err err = { 0 };
@@ -88,7 +91,7 @@ static void test_intake(struct check *c)
 	struct ledger_counts counts = ledger_counts_get(ledger);
 	CHECK_INT(c, "disputed", counts.disputed, 2);
 	CHECK_INT(c, "duplicates", counts.duplicates, 1);
-	CHECK_INT(c, "own tenant", event_count(ledger, "a"), 3);
+	CHECK_INT(c, "own tenant", event_count(ledger, "a"), 4);
 	CHECK_INT(c, "other tenant", event_count(ledger, "b"), 0);
 	ledger_free(ledger);
 	sql_close(sql);

@@ -72,7 +72,7 @@ static void pkey_freep(EVP_PKEY **key) { EVP_PKEY_free(*key); }
 static int choose_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_bytes,
 		       const unsigned char *offered, unsigned offered_bytes, void *arg)
 {
-	static const unsigned char spoken[] = "\x02h2\x08http/1.1";
+	static const unsigned char spoken[] = "\x02h2\x08http/1.1\x08http/1.0";
 	unsigned skip = arg == NULL ? 3 : 0; // of h2
 	unsigned char *chosen = NULL;
 	(void)ssl;

@@ -1,16 +1,113 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a period cost: one tenant's line, or all with the proof that they add up.
+// What a period cost: one tenant's line, or all with the proof that they add up; and what a
+// request will cost at most.
 #include "api/handlers.h"
 #include "api/request_steps.h"
+#include "base/money.h"
+#include "billing/bill_format.h"
+#include "billing/quote.h"
+#include "ledger/bill.h"
+
+enum { BILL_MAX_BYTES = 16 * 1024 * 1024, RATE_ARENA_BYTES = 1024 * 1024 * 1024 };
+
+static bool load_assets(struct call *call, struct assets *ret_assets)
+{
+	struct str json;
+	struct err err;
+	return ledger_document_get(call->api->ledger, LEDGER_ASSETS, call->arena, &json, &err) ==
+		       ERR_OK &&
+	       book_parse_assets(call->arena, json, ret_assets, &err) == ERR_OK;
+}
 
 void request_put_estimate(struct call *call, const json_t *request, json_t *body)
 {
-	(void)call;
-	(void)request;
-	(void)body;
+	struct request_spec spec;
+	struct assets assets;
+	int64_t nano;
+	if (!view_request_spec(request, &spec) || !load_assets(call, &assets))
+		return;
+	struct quote_request quote = {
+		.models = spec.models,
+		.model_count = spec.model_count,
+		.gpu_count = spec.gpu_count,
+		.start_s = api_now_s(call->api),
+		.duration_s = spec.max_duration_s > 0 ? spec.max_duration_s : spec.duration_s,
+	};
+	if (quote.duration_s == 0 || !quote_nano(&assets, &quote, &nano))
+		return;
+	char text[MONEY_TEXT_BYTES];
+	json_t *estimate = json_object();
+	(void)json_object_set_new(estimate, "cost", json_string(money_format(nano, text)));
+	put_text(estimate, "currency", assets.currency);
+	(void)json_object_set_new(body, "estimate", estimate);
+}
+
+// False: answered.
+static bool read_query(struct call *call, struct ledger_period *period, bool *ret_csv)
+{
+	struct str format = rest_query(call, "format");
+	idle_rule idle;
+	if (!rest_query_time(call, "from", -1, &period->from_s) ||
+	    !rest_query_time(call, "to", -1, &period->to_s))
+		return false;
+	period->idle = rest_query(call, "idle");
+	*ret_csv = str_eq_c(format, "csv");
+	const char *wrong = NULL;
+	if (period->from_s < 0 || period->to_s < 0)
+		wrong = "from and to are needed, as 2026-02-10T00:00:00Z";
+	else if (period->from_s >= period->to_s)
+		wrong = "to must be after from";
+	else if (period->idle.len > 0 && !book_parse_idle_rule(period->idle, &idle))
+		wrong = "idle must be keep or share-per-gpu";
+	else if (format.len > 0 && !*ret_csv && !str_eq_c(format, "json"))
+		wrong = "format must be json or csv";
+	if (wrong != NULL)
+		rest_problem(call, 400, "invalid_parameter", "%s", wrong);
+	return wrong == NULL;
+}
+
+static void fail_bill(struct call *call, const struct err *err)
+{
+	if (err->status == ERR_NOT_FOUND)
+		rest_problem(call, 409, "no_price_book", "%s", err->text);
+	else if (err->status == ERR_INVALID || err->status == ERR_CONFLICT)
+		rest_problem(call, 422, "not_ratable", "%s", err->text);
+	else
+		rest_fail(call, err);
+}
+
+static void answer_bill(struct call *call, const struct bill *bill, bool is_csv)
+{
+	struct buf out = { .limit = BILL_MAX_BYTES };
+	if (is_csv)
+		bill_format_csv(&out, bill, rest_scope(call));
+	else
+		bill_format_json_decimal(&out, bill, rest_scope(call));
+	struct str text = buf_ok(&out) ? arena_dup(call->arena, buf_str(&out))
+				       : (struct str){ NULL, 0 };
+	buf_done(&out);
+	if (text.data == NULL)
+		rest_problem(call, 422, "too_large", "the bill has more than %d bytes",
+			     BILL_MAX_BYTES);
+	else
+		rest_answer_text(call, is_csv ? "text/csv" : "application/json", text);
 }
 
 void handle_bill_get(struct call *call)
 {
-	rest_problem(call, 503, "unavailable", "bills are not rated yet");
+	struct ledger_period period = { .from_s = 0 };
+	struct bill bill;
+	struct err err;
+	bool is_csv = false;
+	if (!read_query(call, &period, &is_csv))
+		return;
+	AUTO(arena_freep) struct arena *arena = arena_new(RATE_ARENA_BYTES);
+	if (arena == NULL ||
+	    ledger_bill(call->api->ledger, arena, &period, &bill, &err) != ERR_OK) {
+		if (arena == NULL)
+			(void)err_set(&err, ERR_LIMIT, "no memory for a bill");
+		fail_bill(call, &err);
+		return;
+	}
+	answer_bill(call, &bill, is_csv);
 }

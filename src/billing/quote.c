@@ -3,6 +3,7 @@
 
 #include "base/money.h"
 #include "billing/asset_cost.h"
+#include "gpu/model.h"
 
 static bool has_model(const struct asset *asset, const struct quote_request *request)
 {
@@ -10,7 +11,7 @@ static bool has_model(const struct asset *asset, const struct quote_request *req
 		return true;
 	for (size_t i = 0; i < asset->gpu_count; i++)
 		for (size_t k = 0; k < request->model_count; k++)
-			if (str_eq(asset->gpus[i].model, request->models[k]))
+			if (gpu_model_matches(request->models[k], asset->gpus[i].model))
 				return true;
 	return false;
 }

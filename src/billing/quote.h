@@ -6,7 +6,7 @@
 #include "billing/book.h"
 
 struct quote_request {
-	const struct str *models; // none: any model
+	const struct str *models; // as people write them (gpu/model.h); none: any model
 	size_t model_count;
 	int64_t gpu_count;
 	int64_t start_s, duration_s;

@@ -11,6 +11,7 @@
 enum {
 	USAGE_NAME_BYTES = 64,
 	USAGE_POD_BYTES = 254,
+	USAGE_UID_BYTES = 320, // also "namespace/pod" where no UID is known
 	USAGE_TEXT_MAX_BYTES = 4096,
 };
 
@@ -24,7 +25,7 @@ struct usage_event {
 	char profile[USAGE_NAME_BYTES]; // empty: a whole GPU
 	uint32_t share_num, share_den;  // 0/0: not told
 	char tenant[USAGE_NAME_BYTES], namespace_[USAGE_NAME_BYTES];
-	char pod[USAGE_POD_BYTES], pod_uid[USAGE_POD_BYTES * 2], container[USAGE_NAME_BYTES];
+	char pod[USAGE_POD_BYTES], pod_uid[USAGE_UID_BYTES], container[USAGE_NAME_BYTES];
 	char request[USAGE_NAME_BYTES * 2];
 	char epoch[USAGE_NAME_BYTES]; // of the energy counter
 	uint64_t energy_mj;

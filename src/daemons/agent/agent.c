@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemons/agent/agent.h"
+
+#include "daemons/agent/checkpoint.h"
+#include "sys/fs.h"
+#include "sys/log.h"
+
+#include <malloc.h>
+#include <stdio.h>
+
+#define MS UINT64_C(1000000)
+#define S (1000 * MS)
+static const uint64_t HOUSEKEEPING_NS = 10 * S;
+static const uint64_t PROCESSES_NS = 10 * S;
+static const uint64_t KEY_MAX_AGE_NS = 30 * S;
+enum { KEY_MAX_BYTES = 4096, METRICS_CONNECTIONS_MAX = 64 };
+
+static void offer_devices(struct agent *agent)
+{
+	struct dp_device devices[GPU_MAX];
+	struct gpu_info gpus[GPU_MAX];
+	struct err err;
+	size_t count = 0;
+	if (!monitor_is_ready(agent->monitor))
+		return;
+	for (uint32_t slot = 0; slot < monitor_count(agent->monitor); slot++) {
+		const struct monitor_gpu *gpu = monitor_gpu(agent->monitor, slot);
+		if (!gpu->is_known)
+			continue;
+		gpus[count] = gpu->info;
+		devices[count] = (struct dp_device){
+			.id = str_of(gpu->info.uuid),
+			.is_healthy = health_is_offered(&gpu->health),
+			.numa_node = gpu->info.numa_node,
+		};
+		count++;
+	}
+	const struct cdi_config cdi = { .dir = agent->config.cdi_dir,
+					.driver_root = agent->config.driver_root,
+					.mounts = agent->config.mounts,
+					.mount_count = agent->config.mount_count };
+	// The specification first: a device must not be offered before its name resolves.
+	if (count > 0 && cdi_write(&cdi, gpus, count, &err) != ERR_OK) {
+		log_err(LOG_ERROR, "CDI specification is not written; nothing is offered", &err);
+		return;
+	}
+	plugin_set_devices(agent->plugin, devices, count);
+}
+
+static void on_monitor_change(void *arg)
+{
+	struct agent *agent = arg;
+	if (agent->plugin == NULL)
+		return; // the start is not over
+	offer_devices(agent);
+	if (agent->node != NULL)
+		node_writer_poke(agent->node);
+}
+
+static void on_reading(void *arg, uint32_t slot)
+{
+	struct agent *agent = arg;
+	if (agent->meter != NULL)
+		meter_on_reading(agent->meter, slot);
+}
+
+static void on_processes(void *arg, uint32_t slot)
+{
+	struct agent *agent = arg;
+	if (agent->meter != NULL)
+		meter_on_processes(agent->meter, slot);
+}
+
+static void on_read_wanted(void *arg, uint32_t slot)
+{
+	struct agent *agent = arg;
+	monitor_read_now(agent->monitor, slot);
+}
+
+static void on_counter_reset(void *arg, const char *uuid)
+{
+	struct agent *agent = arg;
+	monitor_on_reset(agent->monitor, uuid);
+}
+
+static void on_durable(void *arg)
+{
+	struct agent *agent = arg;
+	if (agent->push != NULL)
+		push_poke(agent->push);
+}
+
+static bool is_listed(void *arg, const char *uid)
+{
+	return pods_find(arg, uid) != NULL;
+}
+
+// Joins what the kubelet shows with what the pods say.
+static void join_pods(struct agent *agent)
+{
+	struct usage *usage = meter_usage(agent->meter);
+	for (size_t i = 0; agent->pods != NULL && i < usage_count(usage); i++) {
+		const struct usage_allocation *allocation = usage_at(usage, i);
+		if (allocation->is_released_told)
+			continue;
+		const struct pods_item *item = pods_find(agent->pods, allocation->pod_uid);
+		if (item != NULL)
+			usage_pod(usage, &item->facts, NULL);
+		if (allocation->has_tenant || allocation->namespace_[0] == '\0')
+			continue;
+		const char *tenant = pods_tenant(agent->pods, allocation->namespace_);
+		if (tenant != NULL)
+			usage_tenant(usage, allocation->namespace_, tenant);
+	}
+	if (agent->pods != NULL && pods_is_synced(agent->pods))
+		usage_pods_listed(usage, world_wall_s(loop_world(agent->loop)), is_listed,
+				  agent->pods);
+	meter_step(agent->meter);
+}
+
+static void on_look(void *arg)
+{
+	join_pods(arg);
+}
+
+static void on_pods_change(void *arg)
+{
+	struct agent *agent = arg;
+	if (agent->pods == NULL || agent->holders == NULL)
+		return; // the start is not over
+	join_pods(agent);
+	plugin_ask_again(agent->plugin);
+}
+
+static void on_pod_deleted(void *arg, const struct pod_facts *last)
+{
+	struct agent *agent = arg;
+	if (agent->holders == NULL)
+		return;
+	// It may have come and gone between two looks.
+	holders_read_checkpoint(agent->holders);
+	join_pods(agent);
+	usage_pod_deleted(meter_usage(agent->meter), last,
+			  world_wall_s(loop_world(agent->loop)));
+	meter_step(agent->meter);
+}
+
+static struct str plan_key(void *arg)
+{
+	struct agent *agent = arg;
+	struct err err;
+	uint64_t now_ns = loop_now_ns(agent->loop);
+	if (agent->config.plan_key_file == NULL)
+		return STR("");
+	bool is_old = agent->plan_key_ns == 0 || now_ns - agent->plan_key_ns > KEY_MAX_AGE_NS;
+	if (is_old) {
+		agent->plan_key_ns = now_ns;
+		if (fs_read(agent->config.plan_key_file, KEY_MAX_BYTES, &agent->plan_key, &err) !=
+		    ERR_OK)
+			log_err(LOG_WARN, "key of the plans; they are not used", &err);
+	}
+	return buf_str(&agent->plan_key);
+}
+
+static plugin_choice on_prefer(void *arg, const struct dp_preferred *request, bool is_last,
+			       struct str *ret_ids)
+{
+	struct agent *agent = arg;
+	return grant_prefer(&agent->grant, request, is_last, ret_ids);
+}
+
+static err_status on_allocate(void *arg, const struct dp_allocate_list *request, struct buf *out,
+			      struct err *err)
+{
+	struct agent *agent = arg;
+	// With this answer the kubelet forgets whoever held these devices before.
+	holders_read_checkpoint(agent->holders);
+	err_status status = grant_allocate(&agent->grant, request, out, err);
+	if (status == ERR_OK)
+		holders_expect(agent->holders);
+	return status;
+}
+
+static void on_socket(void *arg, const char *name)
+{
+	struct agent *agent = arg;
+	if (agent->dir != NULL)
+		kubelet_dir_guard(agent->dir, name);
+}
+
+static void on_kubelet(void *arg)
+{
+	struct agent *agent = arg;
+	log_kv(LOG_INFO, "the kubelet's socket is new", NULL);
+	plugin_restart(agent->plugin);
+	if (agent->holders != NULL)
+		holders_look(agent->holders);
+}
+
+static void on_own_gone(void *arg)
+{
+	struct agent *agent = arg;
+	log_kv(LOG_INFO, "own socket is gone", NULL);
+	plugin_restart(agent->plugin);
+}
+
+static void on_checkpoint(void *arg)
+{
+	struct agent *agent = arg;
+	if (agent->holders == NULL)
+		return;
+	holders_read_checkpoint(agent->holders);
+	holders_look(agent->holders);
+}
+
+static bool node_view(void *arg, struct node_view *ret)
+{
+	struct agent *agent = arg;
+	struct plugin_stats plugin;
+	struct nvml_host_stats host;
+	if (!monitor_is_ready(agent->monitor))
+		return false;
+	plugin_stats(agent->plugin, &plugin);
+	monitor_host_stats(agent->monitor, &host);
+	*ret = (struct node_view){ .node = agent->config.node_name,
+				   .gpus = monitor_gpus(agent->monitor),
+				   .count = monitor_count(agent->monitor),
+				   .driver = monitor_driver(agent->monitor),
+				   .resource = agent->config.resource,
+				   .is_driver_up = host.driver_up,
+				   .is_registered = plugin.is_registered };
+	return true;
+}
+
+static void on_housekeeping(void *arg)
+{
+	struct agent *agent = arg;
+	if (agent->pods != NULL)
+		pods_prune(agent->pods);
+	join_pods(agent);
+	if (agent->node != NULL)
+		node_writer_poke(agent->node); // writes only what differs
+	if (agent->push != NULL)
+		push_poke(agent->push);
+	(void)malloc_trim(0);
+	loop_timer_set(agent->housekeeping, HOUSEKEEPING_NS);
+}
+
+static err_status start_monitor(struct agent *agent, struct err *err)
+{
+	const struct agent_config *from = &agent->config;
+	static char path[4096]; // borrowed by the monitor as long as the agent lives
+	(void)snprintf(path, sizeof path, "%.3000s/devices.json", from->state_dir);
+	const struct monitor_config config = {
+		.host = { .library = from->nvml_library,
+			  .deadline_ns = (uint64_t)from->deadline_ms * MS,
+			  .start_ns = (uint64_t)from->start_deadline_ms * MS },
+		.health = { .strikes_max = (uint32_t)from->strikes,
+			    .clean_probes = (uint32_t)from->clean_probes,
+			    .hold_off_ns = (uint64_t)from->hold_off_s * S },
+		.xids = from->xids,
+		.probe_ns = (uint64_t)from->probe_ms * MS,
+		.read_ns = (uint64_t)from->read_ms * MS,
+		.processes_ns = PROCESSES_NS,
+		.state_path = path,
+		.sys_root = from->sys_root,
+		.arg = agent,
+		.on_change = on_monitor_change,
+		.on_reading = on_reading,
+		.on_processes = on_processes,
+	};
+	return monitor_new(agent->loop, &config, &agent->monitor, err);
+}
+
+static err_status start_client(struct agent *agent, struct arena *arena, struct err *err)
+{
+	const char *where = agent->config.kubeconfig;
+	struct k8s_config config = { 0 };
+	if (strcmp(where, "none") == 0)
+		return ERR_OK;
+	err_status status = strcmp(where, "in-cluster") == 0
+				    ? k8s_config_load_in_cluster(arena, NULL, &config, err)
+				    : k8s_config_load_file(arena, where, &config, err);
+	if (status == ERR_OK)
+		status = k8s_client_new(agent->loop, &config, "gpuaas-agent/" GPUAAS_VERSION,
+					&agent->client, err);
+	if (status != ERR_OK)
+		return err_wrap(err, "API server");
+	const struct node_writer_config node = {
+		.node = agent->config.node_name,
+		.period_ns = (uint64_t)agent->config.node_period_s * S,
+		.arg = agent,
+		.view = node_view,
+	};
+	status = node_writer_new(agent->client, &node, &agent->node, err);
+	if (status != ERR_OK)
+		return status;
+	const struct pods_config pods = { .node = agent->config.node_name,
+					  .resource = agent->config.resource,
+					  .arg = agent,
+					  .plan_key = plan_key,
+					  .on_change = on_pods_change,
+					  .on_deleted = on_pod_deleted };
+	return pods_new(agent->client, &pods, &agent->pods, err);
+}
+
+static err_status start_meter(struct agent *agent, struct err *err)
+{
+	const struct agent_config *from = &agent->config;
+	char dir[4096];
+	AUTO(buf_done) struct buf boot = { 0 };
+	(void)snprintf(dir, sizeof dir, "%.3000s/journal", from->state_dir);
+	if (fs_read("/proc/sys/kernel/random/boot_id", 64, &boot, err) != ERR_OK)
+		return err_wrap(err, "boot id");
+	char *end = strchr(boot.data, '\n');
+	if (end != NULL)
+		*end = '\0';
+	const struct meter_config config = {
+		.dir = dir,
+		.source = from->node_name,
+		.boot_id = boot.data,
+		.segment_bytes = (size_t)from->journal_segment_bytes,
+		.limit_bytes = (size_t)from->journal_limit_bytes,
+		.sample_s = from->sample_s,
+		.has_pods = agent->pods != NULL,
+		.arg = agent,
+		.on_durable = on_durable,
+		.on_read_wanted = on_read_wanted,
+		.on_counter_reset = on_counter_reset,
+	};
+	return meter_new(agent->loop, &config, agent->monitor, &agent->meter, err);
+}
+
+static err_status start_push(struct agent *agent, struct err *err)
+{
+	const struct agent_config *from = &agent->config;
+	const struct push_config config = { .url = from->push_url,
+					    .ca_file = from->push_ca_file,
+					    .token_file = from->push_token_file,
+					    .batch_bytes = (size_t)from->push_batch_bytes,
+					    .period_ns = (uint64_t)from->push_period_ms * MS };
+	if (from->push_url == NULL)
+		return ERR_OK;
+	return push_new(agent->loop, &config, meter_journal(agent->meter), &agent->push, err);
+}
+
+static err_status start_kubelet(struct agent *agent, struct err *err)
+{
+	const struct agent_config *from = &agent->config;
+	char checkpoint[4096];
+	(void)snprintf(checkpoint, sizeof checkpoint, "%.3000s/%s", from->device_plugin_dir,
+		       CHECKPOINT_FILE);
+	const struct holders_config holders = { .pod_resources_socket =
+							from->pod_resources_socket,
+						.checkpoint_path = checkpoint,
+						.resource = from->resource,
+						.pods = agent->pods,
+						.usage = meter_usage(agent->meter),
+						.arg = agent,
+						.on_look = on_look };
+	const struct plugin_config plugin = { .dir = from->device_plugin_dir,
+					      .resource = from->resource,
+					      .stem = "nvidia-gpu",
+					      .wait_ns = (uint64_t)from->plan_wait_ms * MS,
+					      .arg = agent,
+					      .prefer = on_prefer,
+					      .allocate = on_allocate,
+					      .on_socket = on_socket };
+	const struct kubelet_dir_config dir = { .dir = from->device_plugin_dir,
+						.arg = agent,
+						.on_kubelet = on_kubelet,
+						.on_own_gone = on_own_gone,
+						.on_checkpoint = on_checkpoint };
+	agent->grant = (struct grant){ .monitor = agent->monitor,
+				       .pods = agent->pods,
+				       .usage = meter_usage(agent->meter),
+				       .resource = from->resource,
+				       .world = loop_world(agent->loop) };
+	err_status status = holders_new(agent->loop, &holders, &agent->holders, err);
+	if (status == ERR_OK)
+		status = plugin_new(agent->loop, &plugin, &agent->plugin, err);
+	if (status == ERR_OK)
+		status = kubelet_dir_new(agent->loop, &dir, &agent->dir, err);
+	return status;
+}
+
+static err_status start_http(struct agent *agent, struct err *err)
+{
+	const struct agent_config *from = &agent->config;
+	const struct tls_server_config tls = { .cert_file = from->tls_cert_file,
+					       .key_file = from->tls_key_file };
+	err_status status = ERR_OK;
+	if (from->tls_cert_file != NULL)
+		status = tls_server_new(&tls, &agent->tls, err);
+	const struct http_server_config config = { .listen = from->listen,
+						   .tls = agent->tls,
+						   .body_max_bytes = 1,
+						   .connections_max = METRICS_CONNECTIONS_MAX,
+						   .handler = agent_http,
+						   .arg = agent };
+	if (status == ERR_OK)
+		status = http_server_new(agent->loop, &config, &agent->http, err);
+	return status == ERR_OK ? ERR_OK : err_wrap(err, "metrics at %s", from->listen);
+}
+
+static void on_hup(void *arg)
+{
+	struct agent *agent = arg;
+	struct err err;
+	agent->plan_key_ns = 0;
+	if (agent->tls != NULL && tls_server_reload(agent->tls, &err) != ERR_OK)
+		log_err(LOG_ERROR, "certificate is not reloaded, the old one stays", &err);
+}
+
+err_status agent_start(struct agent *agent, const struct agent_config *config,
+		       struct arena *arena, struct err *err)
+{
+	*agent = (struct agent){ .config = *config };
+	err_status status = loop_new(&agent->loop, err);
+	if (status == ERR_OK)
+		status = loop_handle_signals(agent->loop, on_hup, agent, err);
+	if (status == ERR_OK)
+		status = fs_mkdirs(config->state_dir, 0700, err);
+	if (status == ERR_OK)
+		status = start_monitor(agent, err);
+	if (status == ERR_OK)
+		status = start_client(agent, arena, err);
+	if (status == ERR_OK)
+		status = start_meter(agent, err);
+	if (status == ERR_OK)
+		status = start_push(agent, err);
+	if (status == ERR_OK)
+		status = start_kubelet(agent, err);
+	if (status == ERR_OK)
+		status = start_http(agent, err);
+	if (status != ERR_OK) {
+		agent_stop(agent);
+		return status;
+	}
+	agent->housekeeping = loop_timer_new(agent->loop, on_housekeeping, agent);
+	loop_timer_set(agent->housekeeping, HOUSEKEEPING_NS);
+	return ERR_OK;
+}
+
+void agent_stop(struct agent *agent)
+{
+	http_server_free(agent->http);
+	tls_ctx_free(agent->tls);
+	kubelet_dir_free(agent->dir);
+	agent->dir = NULL;
+	plugin_free(agent->plugin);
+	holders_free(agent->holders);
+	push_free(agent->push);
+	node_writer_free(agent->node);
+	pods_free(agent->pods);
+	meter_free(agent->meter);
+	monitor_free(agent->monitor);
+	k8s_client_free(agent->client);
+	loop_timer_free(agent->housekeeping);
+	buf_done(&agent->plan_key);
+	loop_free(agent->loop);
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The agent as a whole: one loop that owns every part, and what one part's news means for the
+// others. Devices and their health come from the monitor; the device plugin offers them; grant
+// answers the kubelet; holders and pods tell usage who has what; the meter journals it; push
+// sends it; node_writer and the HTTP server show it.
+#pragma once
+
+#include "daemons/agent/config.h"
+#include "daemons/agent/kubelet_dir.h"
+#include "daemons/agent/metrics.h"
+#include "net/http_server.h"
+
+struct agent {
+	struct agent_config config;
+	struct loop *loop;
+	struct monitor *monitor;
+	struct kubelet_dir *dir;
+	struct plugin *plugin;
+	struct k8s_client *client; // NULL: no API server
+	struct pods *pods;         // NULL then
+	struct node_writer *node;  // NULL then
+	struct meter *meter;
+	struct holders *holders;
+	struct push *push; // NULL: not configured
+	struct grant grant;
+	struct tls_ctx *tls;
+	struct http_server *http;
+	struct loop_timer *housekeeping;
+	struct buf plan_key;
+	uint64_t plan_key_ns;
+};
+
+// Starts all parts; on failure those that were started are ended.
+MUST_USE err_status agent_start(struct agent *agent, const struct agent_config *config,
+				struct arena *arena, struct err *err);
+void agent_stop(struct agent *agent);
+// Answers of the HTTP server.
+void agent_http(void *arg, struct http_exchange *exchange, const struct http_request *request);
+bool agent_is_ready(const struct agent *agent, const char **ret_why);

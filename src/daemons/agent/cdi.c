@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemons/agent/cdi.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static const char *const control_names[] = { "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools",
+					     "nvidia-modeset" };
+
+const char *cdi_control_name(size_t i)
+{
+	return i < ARRAY_COUNT(control_names) ? control_names[i] : NULL;
+}
+
+// The root without the slashes at its end, so that "/" gives "".
+static struct str root_of(const struct cdi_config *config)
+{
+	struct str root = str_of(config->driver_root);
+	while (root.len > 0 && root.data[root.len - 1] == '/')
+		root.len--;
+	return root;
+}
+
+static void put_node(struct buf *out, const struct cdi_config *config, const char *name,
+		     const struct cdi_node *node)
+{
+	char path[CDI_PATH_BYTES * 2];
+	(void)snprintf(path, sizeof path, STR_FMT "/dev/%s", STR_ARG(root_of(config)), name);
+	buf_printf(out, "{\"path\":\"/dev/%s\",\"hostPath\":", name);
+	buf_put_json(out, str_of(path));
+	if (node->exists)
+		buf_printf(out, ",\"type\":\"c\",\"major\":%" PRIu32 ",\"minor\":%" PRIu32,
+			   node->major, node->minor);
+	buf_put_c(out, ",\"permissions\":\"rw\"}");
+}
+
+static bool expand_one(struct buf *out, const char *text, size_t *i, const struct gpu_info *gpu)
+{
+	struct str rest = str_of(text + *i);
+	if (str_starts(rest, STR("{index}")))
+		buf_printf(out, "%" PRIu32, gpu->index);
+	else if (str_starts(rest, STR("{minor}")))
+		buf_printf(out, "%" PRIu32, gpu->minor);
+	else if (str_starts(rest, STR("{uuid}")))
+		buf_put_c(out, gpu->uuid);
+	else
+		return false;
+	*i += str_starts(rest, STR("{uuid}")) ? 6 : 7;
+	return true;
+}
+
+static void put_expanded(struct buf *out, const char *text, const struct gpu_info *gpu)
+{
+	AUTO(buf_done) struct buf path = { .limit = CDI_PATH_BYTES * 2 };
+	for (size_t i = 0; text[i] != '\0';) {
+		if (!expand_one(&path, text, &i, gpu))
+			buf_put_byte(&path, text[i++]);
+	}
+	buf_put_json(out, buf_str(&path));
+}
+
+static void put_options(struct buf *out, const char *const *options, size_t count)
+{
+	static const char *const defaults[] = { "ro", "nosuid", "nodev", "bind" };
+	if (count == 0) {
+		options = defaults;
+		count = ARRAY_COUNT(defaults);
+	}
+	buf_put_c(out, ",\"options\":[");
+	for (size_t i = 0; i < count; i++) {
+		buf_put_c(out, i == 0 ? "" : ",");
+		buf_put_json(out, str_of(options[i]));
+	}
+	buf_put_c(out, "]}");
+}
+
+static void put_device(struct buf *out, const struct cdi_config *config,
+		       const struct gpu_info *gpu, const struct cdi_node *node)
+{
+	char name[32];
+	(void)snprintf(name, sizeof name, "nvidia%" PRIu32, gpu->minor);
+	buf_put_c(out, "{\"name\":");
+	buf_put_json(out, str_of(gpu->uuid));
+	buf_put_c(out, ",\"containerEdits\":{\"deviceNodes\":[");
+	put_node(out, config, name, node);
+	buf_put_c(out, "]");
+	for (size_t i = 0; i < config->mount_count; i++) {
+		const struct cdi_mount *mount = &config->mounts[i];
+		buf_put_c(out, i == 0 ? ",\"mounts\":[{\"hostPath\":" : ",{\"hostPath\":");
+		put_expanded(out, mount->host_path, gpu);
+		buf_put_c(out, ",\"containerPath\":");
+		put_expanded(out, mount->container_path, gpu);
+		put_options(out, mount->options, mount->option_count);
+	}
+	buf_put_c(out, config->mount_count > 0 ? "]}}" : "}}");
+}
+
+static void put_control(struct buf *out, const struct cdi_config *config,
+			const struct cdi_parts *parts)
+{
+	const char *before = ",\"deviceNodes\":[";
+	for (size_t i = 0; cdi_control_name(i) != NULL; i++) {
+		if (!parts->control[i].exists)
+			continue;
+		buf_put_c(out, before);
+		put_node(out, config, cdi_control_name(i), &parts->control[i]);
+		before = ",";
+	}
+	if (*before == ',' && before[1] == '\0')
+		buf_put_c(out, "]");
+}
+
+static void put_libraries(struct buf *out, const struct cdi_config *config,
+			  const struct cdi_parts *parts)
+{
+	for (size_t i = 0; i < parts->library_count; i++) {
+		char path[CDI_PATH_BYTES * 2];
+		const char *library = parts->libraries[i];
+		ASSERT(library[0] == '/');
+		(void)snprintf(path, sizeof path, STR_FMT "%s", STR_ARG(root_of(config)), library);
+		buf_put_c(out, i == 0 ? ",\"mounts\":[{\"hostPath\":" : ",{\"hostPath\":");
+		buf_put_json(out, str_of(path));
+		buf_put_c(out, ",\"containerPath\":");
+		buf_put_json(out, str_of(library));
+		put_options(out, NULL, 0);
+	}
+	if (parts->library_count > 0)
+		buf_put_c(out, "]");
+}
+
+err_status cdi_render(struct buf *out, const struct cdi_config *config,
+		      const struct cdi_parts *parts, struct err *err)
+{
+	if (parts->gpu_count == 0)
+		return err_set(err, ERR_INVALID, "a CDI specification needs at least one device");
+	buf_put_c(out, "{\"cdiVersion\":\"0.5.0\",\"kind\":\"" CDI_KIND "\",\"devices\":[");
+	for (size_t i = 0; i < parts->gpu_count; i++) {
+		buf_put_c(out, i == 0 ? "\n" : ",\n");
+		put_device(out, config, &parts->gpus[i], &parts->nodes[i]);
+	}
+	// Runtimes with a hook of their own must add nothing to what is granted here.
+	buf_put_c(out, "\n],\"containerEdits\":{\"env\":[\"NVIDIA_VISIBLE_DEVICES=void\"]");
+	put_control(out, config, parts);
+	put_libraries(out, config, parts);
+	buf_put_c(out, "}}\n");
+	return buf_ok(out) ? ERR_OK : err_set(err, ERR_LIMIT, "CDI specification is too large");
+}

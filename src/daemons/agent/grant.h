@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kubelet's two questions, answered from memory: which of these devices would you rather
+// give (the scheduler's plan decides, else neighbours), and what must a container get to use
+// them (CDI names). Asks neither driver nor API server.
+#pragma once
+
+#include "daemons/agent/monitor.h"
+#include "daemons/agent/plugin.h"
+#include "daemons/agent/pods.h"
+#include "daemons/agent/usage.h"
+
+enum { GRANT_STEERED_MAX = 128 };
+
+struct grant {
+	struct monitor *monitor;
+	struct pods *pods; // NULL: no plans
+	const struct usage *usage;
+	const char *resource;
+	const struct world *world;
+	// Containers that were steered to their plan a moment ago: not to be taken for another.
+	struct grant_steered {
+		char uid[POD_SHORT_BYTES], container[POD_SHORT_BYTES];
+		uint64_t at_ns; // 0: free
+	} steered[GRANT_STEERED_MAX];
+	uint64_t planned, unplanned; // choices made by a plan, and without
+};
+
+plugin_choice grant_prefer(struct grant *grant, const struct dp_preferred *request, bool is_last,
+			   struct str *ret_ids);
+MUST_USE err_status grant_allocate(struct grant *grant, const struct dp_allocate_list *request,
+				   struct buf *out, struct err *err);

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The /metrics page: per-GPU values under the classic names of dcgm-exporter with the pod that
+// holds the device, and the agent's own figures. Renders what is in memory; asks nobody, so that
+// neither a hanging driver nor a hanging kubelet delays a scrape.
+#pragma once
+
+#include "base/buf.h"
+#include "daemons/agent/grant.h"
+#include "daemons/agent/holders.h"
+#include "daemons/agent/meter.h"
+#include "daemons/agent/node_writer.h"
+#include "daemons/agent/push.h"
+
+struct metrics_view {
+	const char *node;
+	const struct monitor *monitor;
+	const struct usage *usage;
+	uint64_t now_ns, reading_max_age_ns; // older values are left out
+	struct plugin_stats plugin;
+	struct holders_stats holders;
+	struct journal_stats journal;
+	struct meter_stats meter;
+	struct push_stats push;
+	struct pods_stats pods;
+	struct node_writer_stats node_writer;
+	uint64_t planned, unplanned;
+	bool has_push, has_pods, has_inotify;
+};
+
+void metrics_put(struct buf *out, const struct metrics_view *view);
+void metrics_put_gpus(struct buf *out, const struct metrics_view *view);
+void metrics_put_own(struct buf *out, const struct metrics_view *view);

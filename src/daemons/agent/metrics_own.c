@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// The agent's own figures, gpuaas_agent_*.
+#include "base/metric.h"
+#include "daemons/agent/metrics.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static void put_one(struct buf *out, const char *name, const char *type, const char *help,
+		    uint64_t value)
+{
+	char full[96];
+	(void)snprintf(full, sizeof full, "gpuaas_agent_%s", name);
+	metric_family(out, full, type, help);
+	metric_int(out, full, NULL, 0, (int64_t)value);
+}
+
+static void put_health(struct buf *out, const struct metrics_view *view)
+{
+	metric_family(out, "gpuaas_agent_gpu_healthy", "gauge",
+		      "Whether the GPU is offered to the kubelet.");
+	for (uint32_t slot = 0; slot < monitor_count(view->monitor); slot++) {
+		const struct monitor_gpu *gpu = monitor_gpu(view->monitor, slot);
+		const struct metric_label labels[] = {
+			{ "UUID", str_of(gpu->info.uuid) },
+			{ "state", str_of(health_state_name(gpu->health.state)) },
+			{ "reason", str_of(gpu->health.reason) },
+		};
+		if (gpu->is_known)
+			metric_int(out, "gpuaas_agent_gpu_healthy", labels, ARRAY_COUNT(labels),
+				   health_is_offered(&gpu->health) ? 1 : 0);
+	}
+	metric_family(out, "gpuaas_agent_gpu_reading_age_seconds", "gauge",
+		      "Age of the GPU's last reading; absent before the first.");
+	for (uint32_t slot = 0; slot < monitor_count(view->monitor); slot++) {
+		const struct monitor_gpu *gpu = monitor_gpu(view->monitor, slot);
+		const struct metric_label label = { "UUID", str_of(gpu->info.uuid) };
+		if (gpu->is_known && gpu->reading_ns != 0)
+			metric_float(out, "gpuaas_agent_gpu_reading_age_seconds", &label, 1,
+				     (double)(view->now_ns - gpu->reading_ns) / 1e9);
+	}
+}
+
+static void put_xids(struct buf *out, const struct metrics_view *view)
+{
+	metric_family(out, "gpuaas_agent_xids_total", "counter",
+		      "XIDs seen since the start; xid 0 gathers rare ones.");
+	for (uint32_t slot = 0; slot < monitor_count(view->monitor); slot++) {
+		const struct monitor_gpu *gpu = monitor_gpu(view->monitor, slot);
+		for (size_t i = 0; i < MONITOR_XIDS; i++) {
+			char xid[16];
+			(void)snprintf(xid, sizeof xid, "%" PRIu32, gpu->xids[i].xid);
+			const struct metric_label labels[] = {
+				{ "UUID", str_of(gpu->info.uuid) },
+				{ "xid", str_of(xid) },
+			};
+			if (gpu->xids[i].count > 0)
+				metric_int(out, "gpuaas_agent_xids_total", labels, 2,
+					   (int64_t)gpu->xids[i].count);
+		}
+	}
+}
+
+static void put_driver(struct buf *out, const struct metrics_view *view)
+{
+	struct nvml_host_stats stats;
+	monitor_host_stats(view->monitor, &stats);
+	put_one(out, "nvml_up", "gauge", "Whether the driver answers.", stats.driver_up ? 1 : 0);
+	put_one(out, "nvml_events_up", "gauge", "Whether XID events are watched.",
+		monitor_events_status(view->monitor) == 0 ? 1 : 0);
+	put_one(out, "nvml_child_starts_total", "counter",
+		"Starts of processes that call the driver.", stats.starts);
+	put_one(out, "nvml_hangs_total", "counter", "Driver calls that did not return in time.",
+		stats.hangs);
+	put_one(out, "nvml_crashes_total", "counter",
+		"Processes that ended while calling the driver.", stats.crashes);
+	put_one(out, "nvml_stuck_children", "gauge",
+		"Ended processes that the kernel still holds in the driver.", stats.stuck);
+	put_one(out, "nvml_gpus_alone", "gauge",
+		"GPUs that got a process of their own after a fault.", stats.alone);
+}
+
+static void put_plugin(struct buf *out, const struct metrics_view *view)
+{
+	const struct plugin_stats *plugin = &view->plugin;
+	put_one(out, "kubelet_registered", "gauge",
+		"Whether the kubelet knows this device plugin.", plugin->is_registered ? 1 : 0);
+	put_one(out, "kubelet_stream_open", "gauge", "Whether the kubelet reads the device list.",
+		plugin->has_stream ? 1 : 0);
+	put_one(out, "kubelet_inotify", "gauge",
+		"Whether the kubelet's folder is watched by inotify (else polled).",
+		view->has_inotify ? 1 : 0);
+	put_one(out, "registrations_total", "counter", "Registrations with the kubelet.",
+		plugin->registrations);
+	put_one(out, "registration_failures_total", "counter", "Failed registrations.",
+		plugin->failures);
+	put_one(out, "device_lists_total", "counter", "Device lists sent.", plugin->lists);
+	put_one(out, "allocations_total", "counter", "Allocations answered.", plugin->allocations);
+	put_one(out, "allocation_refusals_total", "counter", "Allocations refused.",
+		plugin->refusals);
+	put_one(out, "preferences_total", "counter", "Preferred allocations answered.",
+		plugin->preferred);
+	put_one(out, "preferences_planned_total", "counter",
+		"Preferred allocations that followed the scheduler's plan.", view->planned);
+	put_one(out, "preferences_unplanned_total", "counter",
+		"Preferred allocations without a plan.", view->unplanned);
+	put_one(out, "pod_resources_failures_total", "counter",
+		"PodResources calls without an answer.", view->holders.list_failures);
+	put_one(out, "holder_disagreements_total", "counter",
+		"Times PodResources and the checkpoint named different pods.",
+		view->holders.disagreements);
+}
+
+static void put_journal(struct buf *out, const struct metrics_view *view)
+{
+	const struct journal_stats *journal = &view->journal;
+	static const event_type types[] = { EVENT_BOUND, EVENT_RELEASED, EVENT_ENERGY,
+					    EVENT_SAMPLE, EVENT_UNEXPLAINED };
+	put_one(out, "journal_failing", "gauge",
+		"Whether the journal cannot be written (disk full, I/O error).",
+		journal->is_failing ? 1 : 0);
+	put_one(out, "journal_failures_total", "counter", "Failed writes and syncs.",
+		journal->failures);
+	put_one(out, "journal_bytes", "gauge", "Bytes of the journal's files.", journal->bytes);
+	put_one(out, "journal_limit_bytes", "gauge", "Most bytes they may have.",
+		journal->limit_bytes);
+	put_one(out, "journal_queued_bytes", "gauge", "Bytes that wait to be written.",
+		journal->queued_bytes);
+	put_one(out, "journal_last_seq", "gauge", "Number of the last event.", journal->last_seq);
+	put_one(out, "journal_synced_seq", "gauge", "Number of the last event that is on disk.",
+		journal->synced_seq);
+	put_one(out, "journal_torn_bytes", "gauge", "Bytes of a torn end cut at the last start.",
+		journal->torn_bytes);
+	put_one(out, "journal_damaged_lines", "gauge", "Damaged lines skipped at the last start.",
+		journal->damaged_lines);
+	metric_family(out, "gpuaas_agent_events_total", "counter", "Events told to the journal.");
+	for (size_t i = 0; i < ARRAY_COUNT(types); i++) {
+		const struct metric_label label = { "type", str_of(event_type_name(types[i])) };
+		metric_int(out, "gpuaas_agent_events_total", &label, 1,
+			   (int64_t)view->meter.told[types[i]]);
+	}
+	metric_family(out, "gpuaas_agent_events_refused_total", "counter",
+		      "Events that found no room in the journal.");
+	for (size_t i = 0; i < ARRAY_COUNT(types); i++) {
+		const struct metric_label label = { "type", str_of(event_type_name(types[i])) };
+		metric_int(out, "gpuaas_agent_events_refused_total", &label, 1,
+			   (int64_t)journal->refused[types[i]]);
+	}
+	put_one(out, "allocations_guessed_total", "counter",
+		"Allocations told with a time that was the best that was known.",
+		usage_guessed(view->usage));
+}
+
+static void put_push(struct buf *out, const struct metrics_view *view)
+{
+	if (!view->has_push)
+		return;
+	put_one(out, "push_failing", "gauge", "Whether the server takes no usage.",
+		view->push.is_failing ? 1 : 0);
+	put_one(out, "push_failures_total", "counter", "Batches that were not taken.",
+		view->push.failures);
+	put_one(out, "push_batches_total", "counter", "Batches that were taken.",
+		view->push.batches);
+	put_one(out, "push_acknowledged_seq", "gauge",
+		"Number of the last event that is durable at the server.",
+		view->push.acknowledged_seq);
+	put_one(out, "push_last_good_timestamp_seconds", "gauge",
+		"When the server last took a batch.", (uint64_t)view->push.last_good_wall_s);
+}
+
+static void put_api(struct buf *out, const struct metrics_view *view)
+{
+	if (!view->has_pods)
+		return;
+	put_one(out, "pods_synced", "gauge", "Whether the list of the node's pods is complete.",
+		view->pods.is_synced ? 1 : 0);
+	put_one(out, "pod_events_total", "counter", "Changes of pods seen.", view->pods.events);
+	put_one(out, "bad_plans_total", "counter", "Plans not used (MAC or form).",
+		view->pods.bad_plans);
+	put_one(out, "node_writes_total", "counter", "Writes of GPUNode and node labels.",
+		view->node_writer.writes);
+	put_one(out, "node_write_failures_total", "counter", "Failed ones of them.",
+		view->node_writer.failures);
+}
+
+void metrics_put_own(struct buf *out, const struct metrics_view *view)
+{
+	static const struct metric_label version = { "version",
+						     { GPUAAS_VERSION,
+						       sizeof GPUAAS_VERSION - 1 } };
+	metric_family(out, "gpuaas_agent_build_info", "gauge", "Version of this agent.");
+	metric_int(out, "gpuaas_agent_build_info", &version, 1, 1);
+	put_health(out, view);
+	put_xids(out, view);
+	put_driver(out, view);
+	put_plugin(out, view);
+	put_journal(out, view);
+	put_push(out, view);
+	put_api(out, view);
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver library, opened at run time: one pointer for each function that we call. What a
+// driver lacks (older or newer than we know) stays NULL, and its value is left out; only what
+// nothing works without is demanded. Used by the child process alone.
+#pragma once
+
+#include "base/err.h"
+#include "gpu/nvml_abi.h"
+
+struct nvml_remapped {
+	uint32_t corrected, uncorrected, pending, failed;
+};
+
+// Result, name in the library, parameters; required ones first.
+#define NVML_REQUIRED(X)                                                                           \
+	X(init, "nvmlInit_v2", (void))                                                             \
+	X(device_count, "nvmlDeviceGetCount_v2", (uint32_t *))                                     \
+	X(device_by_index, "nvmlDeviceGetHandleByIndex_v2", (uint32_t, struct nvml_device **))     \
+	X(uuid, "nvmlDeviceGetUUID", (struct nvml_device *, char *, uint32_t))
+
+#define NVML_OPTIONAL(X)                                                                           \
+	X(driver_version, "nvmlSystemGetDriverVersion", (char *, uint32_t))                        \
+	X(library_version, "nvmlSystemGetNVMLVersion", (char *, uint32_t))                         \
+	X(cuda_version, "nvmlSystemGetCudaDriverVersion_v2", (int *))                              \
+	X(name, "nvmlDeviceGetName", (struct nvml_device *, char *, uint32_t))                     \
+	X(minor, "nvmlDeviceGetMinorNumber", (struct nvml_device *, uint32_t *))                   \
+	X(pci, "nvmlDeviceGetPciInfo_v3", (struct nvml_device *, struct nvml_pci_info *))          \
+	X(memory_v2, "nvmlDeviceGetMemoryInfo_v2",                                                 \
+	  (struct nvml_device *, struct nvml_memory_v2 *))                                         \
+	X(memory, "nvmlDeviceGetMemoryInfo", (struct nvml_device *, struct nvml_memory *))         \
+	X(compute, "nvmlDeviceGetCudaComputeCapability", (struct nvml_device *, int *, int *))     \
+	X(mig_mode, "nvmlDeviceGetMigMode", (struct nvml_device *, uint32_t *, uint32_t *))        \
+	X(temperature, "nvmlDeviceGetTemperature", (struct nvml_device *, uint32_t, uint32_t *))   \
+	X(power, "nvmlDeviceGetPowerUsage", (struct nvml_device *, uint32_t *))                    \
+	X(energy, "nvmlDeviceGetTotalEnergyConsumption", (struct nvml_device *, uint64_t *))       \
+	X(utilization, "nvmlDeviceGetUtilizationRates",                                            \
+	  (struct nvml_device *, struct nvml_utilization *))                                       \
+	X(encoder, "nvmlDeviceGetEncoderUtilization",                                              \
+	  (struct nvml_device *, uint32_t *, uint32_t *))                                          \
+	X(decoder, "nvmlDeviceGetDecoderUtilization",                                              \
+	  (struct nvml_device *, uint32_t *, uint32_t *))                                          \
+	X(clock, "nvmlDeviceGetClockInfo", (struct nvml_device *, uint32_t, uint32_t *))           \
+	X(pcie_replay, "nvmlDeviceGetPcieReplayCounter", (struct nvml_device *, uint32_t *))       \
+	X(remapped_rows, "nvmlDeviceGetRemappedRows",                                              \
+	  (struct nvml_device *, uint32_t *, uint32_t *, uint32_t *, uint32_t *))                  \
+	X(field_values, "nvmlDeviceGetFieldValues",                                                \
+	  (struct nvml_device *, int, struct nvml_field_value *))                                  \
+	X(processes, "nvmlDeviceGetComputeRunningProcesses_v3",                                    \
+	  (struct nvml_device *, uint32_t *, struct nvml_process_info *))                          \
+	X(event_set_create, "nvmlEventSetCreate", (struct nvml_event_set **))                      \
+	X(event_register, "nvmlDeviceRegisterEvents",                                              \
+	  (struct nvml_device *, uint64_t, struct nvml_event_set *))                               \
+	X(event_wait, "nvmlEventSetWait_v2",                                                       \
+	  (struct nvml_event_set *, struct nvml_event_data *, uint32_t))
+
+struct nvml_lib {
+#define MEMBER(member, name, params) nvml_return(*member) params;
+	NVML_REQUIRED(MEMBER) NVML_OPTIONAL(MEMBER)
+#undef MEMBER
+	const char *(*error_text)(nvml_return);
+};
+
+MUST_USE err_status nvml_lib_open(const char *path, struct nvml_lib *ret, struct err *err);
+// Never NULL.
+const char *nvml_lib_error_text(const struct nvml_lib *lib, nvml_return code);

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemons/agent/plan.h"
+
+#include "base/json.h"
+
+enum { PLAN_TEXT_MAX_BYTES = 64 * 1024 };
+
+static bool copy_text(char *out, size_t out_bytes, struct str text)
+{
+	if (text.len == 0 || text.len >= out_bytes || memchr(text.data, '\0', text.len) != NULL)
+		return false;
+	memcpy(out, text.data, text.len);
+	out[text.len] = '\0';
+	return true;
+}
+
+err_status plan_parse(struct str text, struct plan *ret, struct err *err)
+{
+	AUTO(json_decrefp) json_t *list = NULL;
+	struct plan plan = { 0 };
+	struct err local;
+	err = err == NULL ? &local : err;
+	if (text.len > PLAN_TEXT_MAX_BYTES)
+		return err_set(err, ERR_LIMIT, "plan is longer than %d bytes",
+			       PLAN_TEXT_MAX_BYTES);
+	if (json_parse(text, &list, err) != ERR_OK)
+		return err_wrap(err, "plan");
+	if (!json_is_array(list))
+		return err_set(err, ERR_INVALID, "plan is no list");
+	if (json_array_size(list) > PLAN_DEVICES_MAX)
+		return err_set(err, ERR_LIMIT, "plan has more than %d devices", PLAN_DEVICES_MAX);
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *item = json_array_get(list, i);
+		struct plan_device *device = &plan.devices[plan.count++];
+		struct str uuid = json_text(item, "uuid");
+		if (!gpu_is_uuid(uuid) || !copy_text(device->uuid, sizeof device->uuid, uuid) ||
+		    !copy_text(device->container, sizeof device->container,
+			       json_text(item, "container")) ||
+		    !copy_text(device->resource, sizeof device->resource,
+			       json_text(item, "resource")))
+			return err_set(err, ERR_INVALID,
+				       "plan: device %zu needs container, resource and uuid", i);
+	}
+	*ret = plan;
+	return ERR_OK;
+}
+
+size_t plan_of(const struct plan *plan, const char *container, const char *resource,
+	       const char *ret_uuids[PLAN_DEVICES_MAX])
+{
+	size_t count = 0;
+	ASSERT(plan->count <= PLAN_DEVICES_MAX);
+	for (size_t i = 0; i < plan->count; i++) {
+		const struct plan_device *device = &plan->devices[i];
+		if (strcmp(device->container, container) == 0 &&
+		    strcmp(device->resource, resource) == 0)
+			ret_uuids[count++] = device->uuid;
+	}
+	return count;
+}

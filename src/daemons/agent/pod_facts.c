@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemons/agent/pod_facts.h"
+
+#include "base/quantity.h"
+#include "k8s/kobj_tables.h"
+
+#include <stdio.h>
+
+// Plain structures of the part of a pod that counts here; numbers are those of k8s.io/api.
+struct ended {
+	int64_t finished_s;
+};
+struct state {
+	struct ended *terminated;
+};
+struct status_of {
+	struct str name;
+	struct state state;
+};
+typedef KOBJ_LIST_OF(struct status_of) statuses;
+struct pod_status {
+	struct str phase;
+	kobj_conditions conditions;
+	statuses containers, init_containers, ephemeral;
+};
+struct resources {
+	struct kobj_pairs limits;
+};
+struct container {
+	struct str name;
+	struct resources resources;
+};
+typedef KOBJ_LIST_OF(struct container) containers;
+struct pod_spec {
+	containers containers, init_containers;
+};
+struct pod {
+	struct kobj_meta meta;
+	struct pod_spec spec;
+	struct pod_status status;
+};
+
+static const struct kobj_field ENDED_ROWS[] = {
+	KOBJ_ROW("finishedAt", 6, KOBJ_TIME, struct ended, finished_s),
+};
+static const struct kobj_table ENDED =
+	KOBJ_TABLE_OF("ContainerStateTerminated", struct ended, ENDED_ROWS, true);
+static const struct kobj_field STATE_ROWS[] = {
+	KOBJ_SUB("terminated", 3, KOBJ_OBJECT, struct state, terminated, &ENDED),
+};
+static const struct kobj_table STATE =
+	KOBJ_TABLE_OF("ContainerState", struct state, STATE_ROWS, true);
+static const struct kobj_field STATUS_OF_ROWS[] = {
+	KOBJ_ROW("name", 1, KOBJ_TEXT, struct status_of, name),
+	KOBJ_SUB("state", 2, KOBJ_PART, struct status_of, state, &STATE),
+};
+static const struct kobj_table STATUS_OF =
+	KOBJ_TABLE_OF("ContainerStatus", struct status_of, STATUS_OF_ROWS, true);
+static const struct kobj_field POD_STATUS_ROWS[] = {
+	KOBJ_ROW("phase", 1, KOBJ_TEXT, struct pod_status, phase),
+	KOBJ_SUB("conditions", 2, KOBJ_OBJECTS, struct pod_status, conditions, &KOBJ_CONDITION),
+	KOBJ_SUB("containerStatuses", 8, KOBJ_OBJECTS, struct pod_status, containers, &STATUS_OF),
+	KOBJ_SUB("initContainerStatuses", 10, KOBJ_OBJECTS, struct pod_status, init_containers,
+		 &STATUS_OF),
+	KOBJ_SUB("ephemeralContainerStatuses", 13, KOBJ_OBJECTS, struct pod_status, ephemeral,
+		 &STATUS_OF),
+};
+static const struct kobj_table POD_STATUS =
+	KOBJ_TABLE_OF("PodStatus", struct pod_status, POD_STATUS_ROWS, true);
+static const struct kobj_field RESOURCES_ROWS[] = {
+	KOBJ_ROW("limits", 1, KOBJ_QUANTITIES, struct resources, limits),
+};
+static const struct kobj_table RESOURCES =
+	KOBJ_TABLE_OF("ResourceRequirements", struct resources, RESOURCES_ROWS, true);
+static const struct kobj_field CONTAINER_ROWS[] = {
+	KOBJ_ROW("name", 1, KOBJ_TEXT, struct container, name),
+	KOBJ_SUB("resources", 8, KOBJ_PART, struct container, resources, &RESOURCES),
+};
+static const struct kobj_table CONTAINER =
+	KOBJ_TABLE_OF("Container", struct container, CONTAINER_ROWS, true);
+static const struct kobj_field POD_SPEC_ROWS[] = {
+	KOBJ_SUB("containers", 2, KOBJ_OBJECTS, struct pod_spec, containers, &CONTAINER),
+	KOBJ_SUB("initContainers", 20, KOBJ_OBJECTS, struct pod_spec, init_containers,
+		 &CONTAINER),
+};
+static const struct kobj_table POD_SPEC =
+	KOBJ_TABLE_OF("PodSpec", struct pod_spec, POD_SPEC_ROWS, true);
+static const struct kobj_field POD_ROWS[] = {
+	KOBJ_SUB("metadata", 1, KOBJ_PART, struct pod, meta, &KOBJ_META),
+	KOBJ_SUB("spec", 2, KOBJ_PART, struct pod, spec, &POD_SPEC),
+	KOBJ_SUB("status", 3, KOBJ_PART, struct pod, status, &POD_STATUS),
+};
+static const struct kobj_table POD = KOBJ_TABLE_OF("Pod", struct pod, POD_ROWS, true);
+
+static bool copy_text(char *out, size_t out_bytes, struct str text)
+{
+	if (text.len >= out_bytes || (text.len > 0 && memchr(text.data, '\0', text.len) != NULL))
+		return false;
+	if (text.len > 0)
+		memcpy(out, text.data, text.len);
+	out[text.len] = '\0';
+	return true;
+}
+
+static err_status take_containers(const containers *list, bool is_init, const char *resource,
+				  struct pod_facts *facts, struct err *err)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		const struct container *from = &list->items[i];
+		struct str amount = kobj_pairs_get(&from->resources.limits, str_of(resource));
+		int64_t gpus = 0;
+		if (amount.data == NULL || !quantity_to_units(amount, &gpus) || gpus <= 0)
+			continue;
+		if (facts->container_count == POD_CONTAINERS_MAX)
+			return err_set(err, ERR_LIMIT, "pod %s has more than %d containers with %s",
+				       facts->name, POD_CONTAINERS_MAX, resource);
+		struct pod_container *to = &facts->containers[facts->container_count++];
+		to->gpus = gpus > UINT32_MAX ? UINT32_MAX : (uint32_t)gpus;
+		to->is_init = is_init;
+		if (!copy_text(to->name, sizeof to->name, from->name))
+			return err_set(err, ERR_INVALID, "pod %s: name of a container is too long",
+				       facts->name);
+	}
+	return ERR_OK;
+}
+
+// The last finish so far; true when every one of the list has ended.
+static bool take_finishes(const statuses *list, struct pod_facts *facts)
+{
+	bool all = true;
+	for (size_t i = 0; i < list->count; i++) {
+		const struct ended *ended = list->items[i].state.terminated;
+		all = all && ended != NULL;
+		if (ended == NULL)
+			continue;
+		facts->has_ended = true;
+		facts->finished_s = max_i64(facts->finished_s, ended->finished_s);
+	}
+	return all;
+}
+
+static void take_status(const struct pod *pod, struct pod_facts *facts)
+{
+	const struct pod_status *status = &pod->status;
+	facts->is_terminal = str_eq_c(status->phase, "Succeeded") ||
+			     str_eq_c(status->phase, "Failed");
+	for (size_t i = 0; i < status->conditions.count; i++) {
+		const struct kobj_condition *condition = &status->conditions.items[i];
+		if (str_eq_c(condition->type, "PodScheduled") &&
+		    str_eq_c(condition->status, "True"))
+			facts->scheduled_s = condition->changed_s;
+	}
+	bool all = take_finishes(&status->containers, facts);
+	facts->is_all_finished = all && status->containers.count > 0 &&
+				 status->containers.count == pod->spec.containers.count;
+	(void)take_finishes(&status->init_containers, facts);
+	(void)take_finishes(&status->ephemeral, facts);
+}
+
+static err_status take_pod(const struct pod *pod, const char *resource, struct pod_facts *facts,
+			   struct err *err)
+{
+	const struct kobj_meta *meta = &pod->meta;
+	struct str request = kobj_pairs_get(&meta->labels, STR("gpuaas.io/request"));
+	if (meta->uid.len == 0 || meta->name.len == 0)
+		return err_set(err, ERR_INVALID, "pod without uid or name");
+	if (!copy_text(facts->uid, sizeof facts->uid, meta->uid) ||
+	    !copy_text(facts->namespace_, sizeof facts->namespace_, meta->namespace_) ||
+	    !copy_text(facts->name, sizeof facts->name, meta->name) ||
+	    !copy_text(facts->request, sizeof facts->request, request))
+		return err_set(err, ERR_INVALID, "pod with a name or label that is too long");
+	facts->created_s = meta->created_s;
+	facts->deleted_s = meta->deleted_s;
+	facts->plan = kobj_pairs_get(&meta->annotations, STR("gpuaas.io/devices"));
+	facts->plan_mac = kobj_pairs_get(&meta->annotations, STR("gpuaas.io/devices-mac"));
+	err_status status = take_containers(&pod->spec.init_containers, true, resource, facts, err);
+	if (status == ERR_OK)
+		status = take_containers(&pod->spec.containers, false, resource, facts, err);
+	if (status == ERR_OK)
+		take_status(pod, facts);
+	return status;
+}
+
+err_status pod_facts_read(struct arena *arena, struct str bytes, bool is_protobuf,
+			  const char *resource, struct pod_facts *ret, struct err *err)
+{
+	struct pod pod = { 0 };
+	struct pod_facts facts = { 0 };
+	AUTO(json_decrefp) json_t *value = NULL;
+	err_status status = ERR_OK;
+	if (is_protobuf) {
+		struct str message = { 0 };
+		if (!kobj_unwrap(bytes, &message))
+			return err_set(err, ERR_PROTOCOL, "pod: broken envelope");
+		status = kobj_from_protobuf(arena, &POD, message, NULL, &pod, err);
+	} else {
+		status = json_parse(bytes, &value, err);
+		if (status == ERR_OK)
+			status = kobj_from_json(arena, &POD, value, NULL, &pod, err);
+	}
+	if (status == ERR_OK)
+		status = take_pod(&pod, resource, &facts, err);
+	if (status != ERR_OK)
+		return err_wrap(err, "pod");
+	if (!is_protobuf) { // their text dies with the JSON value
+		facts.plan = arena_dup(arena, facts.plan);
+		facts.plan_mac = arena_dup(arena, facts.plan_mac);
+	}
+	*ret = facts;
+	return ERR_OK;
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tenant of a namespace: its label gpuaas.io/tenant, else its own name. Asked of the API
+// server when first needed and again when old; the old answer stays until the new one is there.
+#pragma once
+
+#include "k8s/client.h"
+
+struct tenants;
+
+struct tenants *tenants_new(struct k8s_client *client, loop_fn *on_change, void *arg);
+void tenants_free(struct tenants *tenants); // NULL allowed
+const char *tenants_get(struct tenants *tenants, const char *namespace_); // NULL: not known yet

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemons/agent/usage.h"
+
+#include "daemons/agent/usage_table.h"
+
+#include <stdlib.h>
+
+enum {
+	CLOSED_MAX = 256,        // told allocations that are remembered
+	CLOSED_REMEMBER_S = 3600, // and for how long after they were last shown
+	ALLOCATIONS_MAX = 8192,
+	LIST_AGE_MAX_S = 60,
+	TENANT_WAIT_S = 60,
+};
+
+struct usage *usage_new(const struct usage_config *config)
+{
+	struct usage *usage = calloc(1, sizeof *usage);
+	if (usage != NULL)
+		usage->config = *config;
+	return usage;
+}
+
+void usage_free(struct usage *usage)
+{
+	if (usage == NULL)
+		return;
+	free(usage->items);
+	free(usage);
+}
+
+struct usage_allocation *usage_find(struct usage *usage, struct str gpu, struct str pod_uid)
+{
+	for (size_t i = usage->count; i > 0; i--) {
+		struct usage_allocation *item = &usage->items[i - 1];
+		if (str_eq_c(gpu, item->gpu) && str_eq_c(pod_uid, item->pod_uid))
+			return item;
+	}
+	return NULL;
+}
+
+struct usage_allocation *usage_add(struct usage *usage)
+{
+	if (usage->count == usage->room) {
+		size_t room = usage->room == 0 ? 16 : usage->room * 2;
+		if (room > ALLOCATIONS_MAX)
+			return NULL;
+		struct usage_allocation *items = realloc(usage->items, room * sizeof *items);
+		if (items == NULL)
+			return NULL;
+		usage->items = items;
+		usage->room = room;
+	}
+	struct usage_allocation *item = &usage->items[usage->count++];
+	*item = (struct usage_allocation){ 0 };
+	return item;
+}
+
+static void remove_at(struct usage *usage, size_t i)
+{
+	ASSERT(i < usage->count);
+	usage->count--;
+	memmove(&usage->items[i], &usage->items[i + 1],
+		(usage->count - i) * sizeof usage->items[0]);
+}
+
+void usage_show_begin(struct usage *usage)
+{
+	for (size_t i = 0; i < usage->count; i++)
+		usage->items[i].is_shown = false;
+}
+
+// Without a pod UID, namespace and name stand for it.
+static bool uid_of(const struct usage_holder *holder, char out[USAGE_UID_BYTES])
+{
+	AUTO(buf_done) struct buf text = { 0 };
+	if (holder->pod_uid.len > 0)
+		return usage_text(out, USAGE_UID_BYTES, holder->pod_uid);
+	buf_printf(&text, STR_FMT "/" STR_FMT, STR_ARG(holder->namespace_), STR_ARG(holder->pod));
+	return usage_text(out, USAGE_UID_BYTES, buf_str(&text));
+}
+
+void usage_show(struct usage *usage, const struct usage_holder *holder, int64_t now_s)
+{
+	char uid[USAGE_UID_BYTES];
+	if (!uid_of(holder, uid) || holder->gpu.len >= USAGE_NAME_BYTES ||
+	    holder->container.len >= USAGE_NAME_BYTES)
+		return;
+	struct usage_allocation *item = usage_find(usage, holder->gpu, str_of(uid));
+	bool is_new = item == NULL;
+	if (is_new)
+		item = usage_add(usage);
+	if (item == NULL)
+		return; // shown again at the next look
+	item->is_shown = true;
+	item->last_s = now_s;
+	bool ok = true;
+	if (is_new) {
+		item->first_s = now_s;
+		ok = usage_text(item->gpu, sizeof item->gpu, holder->gpu) &&
+		     usage_text(item->pod_uid, sizeof item->pod_uid, str_of(uid));
+	}
+	if (ok && (is_new || (holder->is_first_choice && !item->is_bound_told)))
+		ok = usage_text(item->container, sizeof item->container, holder->container);
+	if (ok && item->pod[0] == '\0' && holder->pod.len > 0)
+		ok = usage_text(item->pod, sizeof item->pod, holder->pod) &&
+		     usage_text(item->namespace_, sizeof item->namespace_, holder->namespace_);
+	if (!ok)
+		remove_at(usage, (size_t)(item - usage->items));
+}
+
+static void end_at(struct usage_allocation *item, int64_t t_s, bool is_guessed)
+{
+	if (item->is_ended)
+		return;
+	item->is_ended = true;
+	item->is_guessed = item->is_guessed || is_guessed;
+	// Clocks of node and API server may differ by a little; time never runs backwards here.
+	item->released_s = max_i64(t_s, item->bound_s);
+}
+
+void usage_show_end(struct usage *usage, int64_t now_s)
+{
+	for (size_t i = 0; !usage->config.has_pods && i < usage->count; i++) {
+		struct usage_allocation *item = &usage->items[i];
+		if (item->bound_s == 0)
+			item->bound_s = item->first_s;
+		if (!item->is_shown)
+			end_at(item, now_s, true);
+	}
+}
+
+static void take_names(struct usage_allocation *item, const struct pod_facts *pod,
+		       const char *tenant)
+{
+	_Static_assert(sizeof item->request >= sizeof pod->request, "fits");
+	memcpy(item->pod, pod->name, sizeof item->pod);
+	memcpy(item->namespace_, pod->namespace_, sizeof item->namespace_);
+	memcpy(item->request, pod->request, sizeof pod->request);
+	item->has_pod = true;
+	if (tenant != NULL && !item->is_bound_told)
+		item->has_tenant = usage_text(item->tenant, sizeof item->tenant, str_of(tenant));
+	if (pod->scheduled_s != 0 && !item->is_bound_told)
+		item->bound_s = pod->scheduled_s;
+}
+
+void usage_pod(struct usage *usage, const struct pod_facts *pod, const char *tenant)
+{
+	for (size_t i = 0; i < usage->count; i++) {
+		struct usage_allocation *item = &usage->items[i];
+		if (item->is_released_told || strcmp(item->pod_uid, pod->uid) != 0)
+			continue;
+		take_names(item, pod, tenant);
+		if (!pod->is_terminal)
+			continue;
+		if (pod->finished_s != 0)
+			end_at(item, pod->finished_s, false);
+		else if (pod->deleted_s != 0)
+			end_at(item, pod->deleted_s, false);
+		else if (pod->has_ended)
+			end_at(item, item->last_s, true); // ended at a time nobody noted
+		else
+			end_at(item, item->bound_s, false); // it never ran
+	}
+}
+
+void usage_pod_deleted(struct usage *usage, const struct pod_facts *pod, int64_t now_s)
+{
+	for (size_t i = 0; i < usage->count; i++) {
+		struct usage_allocation *item = &usage->items[i];
+		if (item->is_released_told || strcmp(item->pod_uid, pod->uid) != 0)
+			continue;
+		take_names(item, pod, NULL);
+		if (pod->finished_s != 0 && (pod->is_terminal || pod->is_all_finished))
+			end_at(item, pod->finished_s, false);
+		else if (pod->deleted_s != 0)
+			end_at(item, min_i64(pod->deleted_s, now_s), false);
+		else
+			end_at(item, now_s, true);
+	}
+}
+
+void usage_tenant(struct usage *usage, const char *namespace_, const char *tenant)
+{
+	for (size_t i = 0; i < usage->count; i++) {
+		struct usage_allocation *item = &usage->items[i];
+		if (item->has_tenant || strcmp(item->namespace_, namespace_) != 0)
+			continue;
+		item->has_tenant = usage_text(item->tenant, sizeof item->tenant, str_of(tenant));
+	}
+}
+
+void usage_pods_listed(struct usage *usage, int64_t now_s,
+		       bool (*is_listed)(void *arg, const char *uid), void *arg)
+{
+	for (size_t i = 0; i < usage->count; i++) {
+		struct usage_allocation *item = &usage->items[i];
+		bool is_young = !item->has_pod && now_s - item->first_s < LIST_AGE_MAX_S;
+		if (item->is_ended || is_young || is_listed(arg, item->pod_uid))
+			continue;
+		// Its end was not seen: nothing is charged beyond the last sight of it.
+		if (item->bound_s == 0) {
+			item->bound_s = item->first_s;
+			item->is_guessed = true;
+		}
+		end_at(item, item->last_s, true);
+	}
+}
+
+static struct usage_event event_of(const struct usage_allocation *item, event_type type,
+				   int64_t t_s)
+{
+	struct usage_event event = { .type = type, .t_s = t_s, .share_num = 1, .share_den = 1 };
+	// The tables have the same sizes; a tenant is never empty in the ledger.
+	memcpy(event.gpu, item->gpu, sizeof event.gpu);
+	memcpy(event.container, item->container, sizeof event.container);
+	memcpy(event.pod_uid, item->pod_uid, sizeof event.pod_uid);
+	memcpy(event.pod, item->pod, sizeof event.pod);
+	memcpy(event.namespace_, item->namespace_, sizeof event.namespace_);
+	memcpy(event.tenant, item->has_tenant ? item->tenant : item->namespace_,
+	       sizeof event.tenant);
+	memcpy(event.request, item->request, sizeof event.request);
+	if (event.tenant[0] == '\0')
+		memcpy(event.tenant, "unknown", sizeof "unknown");
+	return event;
+}
+
+static bool is_bound_due(const struct usage *usage, const struct usage_allocation *item,
+			 int64_t now_s)
+{
+	if (item->is_bound_told || item->bound_s == 0)
+		return false;
+	// What has ended without its tenant being known waits for it only so long.
+	bool waits_no_more = item->is_ended && now_s - item->last_s > TENANT_WAIT_S;
+	return item->has_tenant || !usage->config.has_pods || waits_no_more;
+}
+
+size_t usage_step(struct usage *usage, int64_t now_s)
+{
+	size_t told = 0, closed = 0;
+	for (size_t i = 0; i < usage->count; i++) {
+		struct usage_allocation *item = &usage->items[i];
+		if (is_bound_due(usage, item, now_s)) {
+			struct usage_event event = event_of(item, EVENT_BOUND, item->bound_s);
+			item->is_bound_told =
+				usage->config.emit(usage->config.arg, &event) == ERR_OK;
+			told += item->is_bound_told ? 1 : 0;
+		}
+		if (item->is_ended && item->is_bound_told && !item->is_released_told) {
+			item->released_s = max_i64(item->released_s, item->bound_s);
+			struct usage_event event = event_of(item, EVENT_RELEASED, item->released_s);
+			item->is_released_told =
+				usage->config.emit(usage->config.arg, &event) == ERR_OK;
+			told += item->is_released_told ? 1 : 0;
+			usage->guessed += item->is_released_told && item->is_guessed ? 1 : 0;
+		}
+		closed += item->is_released_told && !item->is_shown ? 1 : 0;
+	}
+	// The kubelet's file may show a pod long after its end: those stay, so that none is told
+	// twice; of the others the last ones are kept, in case a source flickers.
+	for (size_t i = 0; i < usage->count;) {
+		const struct usage_allocation *item = &usage->items[i];
+		bool is_closed = item->is_released_told && !item->is_shown;
+		bool is_old = now_s - item->last_s > CLOSED_REMEMBER_S || closed > CLOSED_MAX;
+		if (is_closed && is_old) {
+			remove_at(usage, i);
+			closed--;
+		} else {
+			i++;
+		}
+	}
+	return told;
+}
+
+size_t usage_count(const struct usage *usage)
+{
+	return usage->count;
+}
+
+const struct usage_allocation *usage_at(const struct usage *usage, size_t i)
+{
+	ASSERT(i < usage->count);
+	return &usage->items[i];
+}
+
+const struct usage_allocation *usage_holder_of(const struct usage *usage, const char *gpu)
+{
+	for (size_t i = usage->count; i > 0; i--) {
+		const struct usage_allocation *item = &usage->items[i - 1];
+		if (!item->is_ended && strcmp(item->gpu, gpu) == 0)
+			return item;
+	}
+	return NULL;
+}
+
+bool usage_knows_pod(const struct usage *usage, const char *uid)
+{
+	for (size_t i = 0; i < usage->count; i++) {
+		if (strcmp(usage->items[i].pod_uid, uid) == 0)
+			return true;
+	}
+	return false;
+}
+
+uint64_t usage_guessed(const struct usage *usage)
+{
+	return usage->guessed;
+}

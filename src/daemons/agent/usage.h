@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who holds which GPU, and the bound and released events that follow. It is told what the kubelet
+// shows (PodResources, checkpoint) and what pods say (times, tenant), in any order and as often
+// as one likes, and emits each event once, when it knows all that belongs to it. What it knows
+// is rebuilt from the journal after a restart. Pure: time is given, events go to a callback.
+// An allocation is one pod on one whole GPU; its container is the first that holds the device.
+#pragma once
+
+#include "daemons/agent/pod_facts.h"
+#include "journal/usage_event.h"
+
+struct usage;
+
+struct usage_config {
+	bool has_pods; // false: no API server; times are those of what the kubelet shows
+	void *arg;
+	// Takes the event; anything but ERR_OK: it is emitted again at a later step.
+	err_status (*emit)(void *arg, struct usage_event *event);
+};
+
+struct usage_holder { // as a kubelet's source shows it
+	struct str pod_uid; // empty: only the name is known
+	struct str namespace_, pod, container, gpu;
+	bool is_first_choice; // of PodResources: its container replaces one of the checkpoint
+};
+
+struct usage_allocation {
+	char gpu[USAGE_NAME_BYTES], container[USAGE_NAME_BYTES];
+	char pod_uid[USAGE_UID_BYTES], pod[USAGE_POD_BYTES], namespace_[USAGE_NAME_BYTES];
+	char tenant[USAGE_NAME_BYTES], request[USAGE_NAME_BYTES * 2];
+	int64_t first_s, last_s; // when the kubelet's sources first and last showed it
+	int64_t bound_s, released_s; // 0: not known yet
+	bool has_pod;         // the pod has been seen
+	bool has_tenant;
+	bool is_ended;        // released_s is final
+	bool is_bound_told, is_released_told;
+	bool is_shown;        // by the sources now
+	bool is_guessed;      // a time was not to be had and is the best that was known
+};
+
+struct usage *usage_new(const struct usage_config *config); // NULL: no memory
+void usage_free(struct usage *usage);
+
+// After a restart: snapshot lines and events of the journal, in order.
+void usage_load_line(struct usage *usage, struct str line);
+void usage_load_event(struct usage *usage, const struct usage_event *event);
+void usage_save(const struct usage *usage, struct buf *out); // lines for usage_load_line
+
+// One look at the kubelet's sources: begin, each holder, end.
+void usage_show_begin(struct usage *usage);
+void usage_show(struct usage *usage, const struct usage_holder *holder, int64_t now_s);
+void usage_show_end(struct usage *usage, int64_t now_s);
+
+// What is known of a pod; tenant NULL: not known yet.
+void usage_pod(struct usage *usage, const struct pod_facts *pod, const char *tenant);
+// The tenant of a namespace, for allocations whose pod may be gone already.
+void usage_tenant(struct usage *usage, const char *namespace_, const char *tenant);
+void usage_pod_deleted(struct usage *usage, const struct pod_facts *pod, int64_t now_s);
+// While the list of pods is complete: pods of open allocations that it does not name are gone,
+// unless the allocation is so young that the list may be older.
+void usage_pods_listed(struct usage *usage, int64_t now_s,
+		       bool (*is_listed)(void *arg, const char *uid), void *arg);
+
+// Emits what is due; returns how many events were taken.
+size_t usage_step(struct usage *usage, int64_t now_s);
+
+size_t usage_count(const struct usage *usage);
+const struct usage_allocation *usage_at(const struct usage *usage, size_t i);
+// The allocation that holds the GPU now, NULL if none.
+const struct usage_allocation *usage_holder_of(const struct usage *usage, const char *gpu);
+// Whether the kubelet or the journal knows an allocation of this pod.
+bool usage_knows_pod(const struct usage *usage, const char *uid);
+// Allocations told since the start with a time that was the best that was known.
+uint64_t usage_guessed(const struct usage *usage);

@@ -31,6 +31,7 @@ struct watch_config {
 	const char *path;     // "/api/v1/pods", without query
 	const char *selector; // "fieldSelector=spec.nodeName%3Dnode1", or NULL
 	bool protobuf;        // ask for protobuf (built-in types only)
+	bool paged;           // list by pages even where the server can stream the list
 	watch_fn *fn;
 	void *arg;
 };

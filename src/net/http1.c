@@ -70,6 +70,15 @@ static bool next_line(struct str *rest, struct str *ret_line)
 	return true;
 }
 
+static bool has_tab_at_edge(struct str raw)
+{
+	struct str value = str_trim(raw);
+	size_t before = value.len == 0 ? raw.len : (size_t)(value.data - raw.data);
+	struct str head = str_slice(raw, 0, before);
+	struct str tail = str_slice(raw, before + value.len, raw.len);
+	return str_find_byte(head, '\t', 0) != SIZE_MAX || str_find_byte(tail, '\t', 0) != SIZE_MAX;
+}
+
 static int parse_header_line(struct str line, struct http_headers *headers, struct err *err)
 {
 	if (line.data[0] == ' ' || line.data[0] == '\t') {
@@ -83,8 +92,9 @@ static int parse_header_line(struct str line, struct http_headers *headers, stru
 			      headers->count + 1);
 		return 400;
 	}
-	struct str value = str_trim(str_slice(line, colon + 1, line.len));
-	if (!http1_is_value(value)) {
+	struct str raw = str_slice(line, colon + 1, line.len), value = str_trim(raw);
+	// Some readers take a tab around a value for a part of it.
+	if (!http1_is_value(value) || has_tab_at_edge(raw)) {
 		(void)err_set(err, ERR_INVALID, "header " STR_FMT " has a control byte",
 			      STR_ARG(name));
 		return 400;
@@ -256,6 +266,14 @@ bool http1_is_target(struct str text)
 	return parse_target(text, &path, &query) == NULL;
 }
 
+bool http1_is_method(struct str text)
+{
+	for (size_t i = 0; i < text.len; i++)
+		if (text.data[i] < 'A' || text.data[i] > 'Z')
+			return false;
+	return text.len > 0 && text.len <= HTTP1_METHOD_MAX_BYTES;
+}
+
 static int parse_request_line(struct str line, struct http1_request *request, struct err *err)
 {
 	size_t first = str_find_byte(line, ' ', 0);
@@ -267,8 +285,8 @@ static int parse_request_line(struct str line, struct http1_request *request, st
 
 	if (second == SIZE_MAX)
 		wrong = "the request line is not \"METHOD target HTTP/1.1\"";
-	else if (!http1_is_token(request->method) || request->method.len > HTTP1_METHOD_MAX_BYTES)
-		wrong = "the method is not a short word";
+	else if (!http1_is_method(request->method))
+		wrong = "the method is not a short word in capitals";
 	else if (!known && !str_starts(version, STR("HTTP/")))
 		wrong = "the request line does not end with its version";
 	else
@@ -286,11 +304,34 @@ static int parse_request_line(struct str line, struct http1_request *request, st
 	return 0;
 }
 
+// Cuts ":8443" off the end; false if there is a colon without a port behind it.
+static bool cut_port(struct str *host)
+{
+	size_t end = host->len;
+	while (end > 0 && is_digit(host->data[end - 1]))
+		end--;
+	if (end > 0 && host->data[end - 1] == ':') {
+		bool is_port = end < host->len && host->len - end <= 5;
+		*host = str_slice(*host, 0, end - 1);
+		return is_port;
+	}
+	return true;
+}
+
+// Host of RFC 9110: a name, an IPv4 address or an IPv6 address in brackets, and maybe a port.
 static bool is_host(struct str host)
 {
+	if (!cut_port(&host))
+		return false;
+	bool bracketed = host.len > 2 && host.data[0] == '[' && host.data[host.len - 1] == ']';
+	if (bracketed)
+		host = str_slice(host, 1, host.len - 1);
 	for (size_t i = 0; i < host.len; i++) {
 		char c = host.data[i];
-		if (!is_alpha(c) && !is_digit(c) && (c == '\0' || strchr("-._~:[]%", c) == NULL))
+		bool good = bracketed ? is_hex(c) || c == ':' || c == '.'
+				      : is_alpha(c) || is_digit(c) || c == '-' || c == '_' ||
+						c == '.';
+		if (!good || (c == '.' && (i == 0 || host.data[i - 1] == '.')))
 			return false;
 	}
 	return host.len > 0;

@@ -78,7 +78,9 @@ typedef enum http1_step {
 MUST_USE http1_step http1_chunks_next(struct http1_chunks *chunks, struct str *bytes,
 				      struct str *ret_data);
 
-// Of header names and methods: RFC 9110 token. Of values: no control bytes but tab.
+// Capital letters, as all registered methods but two are; others read less than a whole token.
+bool http1_is_method(struct str text);
+// Of header names: RFC 9110 token. Of values: no control bytes but tab.
 bool http1_is_token(struct str text);
 bool http1_is_value(struct str text);
 // Path and query as a request line may hold them.

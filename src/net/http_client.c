@@ -268,7 +268,7 @@ struct http_call *http_call_start(struct http_client *client,
 
 static bool is_sendable(const struct http_call *call)
 {
-	if (!http1_is_token(call->method) || !http1_is_target(call->path))
+	if (!http1_is_method(call->method) || !http1_is_target(call->path))
 		return false;
 	for (size_t i = 0; i < call->request_header_count; i++)
 		if (!http1_is_token(call->request_headers[i].name) ||

@@ -21,11 +21,14 @@ struct affinity {
 	bool is_own_near; // the pod itself does
 };
 
-static void *number(int64_t value) { return (void *)(uintptr_t)value; }
+// Maps hold no NULL, so that counts are kept with one more.
+static void *number(int64_t value) { return (void *)(uintptr_t)(value + 1); }
+static int64_t value_of(const void *kept) { return (int64_t)(uintptr_t)kept - 1; }
 
 static int64_t count_of(const struct map *counts, struct str value)
 {
-	return (int64_t)(uintptr_t)map_find(counts, value);
+	const void *found = map_find(counts, value);
+	return found == NULL ? 0 : value_of(found);
 }
 
 static void count_add(struct map *counts, struct str value, int64_t more)
@@ -97,6 +100,19 @@ static void forbid(struct affinity *a, struct str key, struct str value)
 	count_add(values, value, 1);
 }
 
+bool affinity_is_special(const struct sched *sched, const struct pod *pod)
+{
+	const struct link *head = &sched->apart;
+	for (struct link *at = head->next; at != head; at = at->next) {
+		const struct sched_spec *spec = LINK_OF(at, struct pod, in_apart)->shape->spec;
+		for (size_t i = 0; i < spec->apart_count; i++) {
+			if (term_matches(sched, &spec->apart[i], pod))
+				return true;
+		}
+	}
+	return false;
+}
+
 static void collect_forbidden(struct affinity *a)
 {
 	const struct link *head = &a->sched->apart;
@@ -161,7 +177,7 @@ static void find_spread_min(struct affinity *a)
 		struct str value;
 		void *count;
 		for (size_t k = 0; map_next(counts, &k, &value, &count);)
-			least = min_i64(least, (int64_t)(uintptr_t)count);
+			least = min_i64(least, value_of(count));
 		int64_t domains = (int64_t)map_count(counts);
 		a->spread_min[i] = domains < a->spec->spreads[i].min_domains ? 0 : least;
 	}

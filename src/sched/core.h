@@ -62,6 +62,7 @@ struct shape {
 	uint64_t facts_gen;       // of their last change, 0: none yet
 	int64_t told_ms;          // when its pods were told last
 	struct tree_node *cursor; // next pod to be told of the facts
+	uint64_t apart_gen;       // sched->apart_gen when its pods were told
 };
 
 typedef enum pod_place { // where a waiting pod is kept
@@ -87,7 +88,7 @@ struct pod {
 	uint32_t failures;
 	struct node *avoid;        // where the last bind failed
 	struct sched_facts *facts; // of its own (held, backoff, refused); NULL: the shape's
-	uint64_t told_gen;         // facts_gen of the shape when it was told; 0: never
+	uint64_t told_hash;        // of the facts it was told last; 0: none
 	uint64_t told_codes;       // as a set
 };
 
@@ -95,8 +96,8 @@ struct sched {
 	uint64_t seed;
 	struct column columns[SCHED_RESOURCES_MAX];
 	uint32_t column_count;
-	uint64_t columns_gen, gen, facts_gen; // gen: of changes to nodes
-	struct node **nodes;                  // by slot, NULL: free
+	uint64_t columns_gen, gen, facts_gen, apart_gen; // gen: of changes to nodes
+	struct node **nodes;                             // by slot, NULL: free
 	uint32_t slot_count, slot_cap;
 	struct map *node_by_name, *pod_by_uid, *pod_by_name, *shape_by_key, *namespaces;
 	struct tree queue;               // all waiting pods, for positions

@@ -29,9 +29,7 @@ static bool has_terms(const struct sched_spec *spec)
 
 static bool may_fit(struct sched *sched, struct shape *shape)
 {
-	uint64_t existing = code_bit(SCHED_CODE_EXISTING_ANTI_AFFINITY);
-	if (sched->wakes_all || has_terms(shape->spec) ||
-	    (facts_codes(&shape->facts) & existing) != 0)
+	if (sched->wakes_all || has_terms(shape->spec))
 		return true;
 	shape_ready(sched, shape);
 	for (uint32_t i = 0; i < sched->touched_count; i++) {
@@ -65,8 +63,7 @@ static void wake_changed(struct sched *sched)
 		if (wakes)
 			shape_activate(sched, shape);
 	}
-	if (is_touched)
-		wake_held(sched);
+	wake_held(sched);
 	for (uint32_t i = 0; i < sched->touched_count; i++)
 		sched->nodes[sched->touched[i]]->is_touched = false;
 	sched->touched_count = 0;
@@ -93,13 +90,11 @@ static void assume(struct sched *sched, struct pod *pod, struct node *node,
 	ret->grants = sched->grants;
 }
 
-// Facts over all nodes; true when a node has no reason against it. ret_is_own: some node fails
-// for the labels of this pod alone, so that other pods of its shape may do better.
-static bool collect(const struct check *check, struct sched_facts *ret_facts, bool *ret_is_own)
+// Facts over all nodes; true when a node has no reason against it.
+static bool collect(const struct check *check, struct sched_facts *ret_facts)
 {
 	struct sched *sched = check->sched;
 	*ret_facts = (struct sched_facts){ .count = 0 };
-	*ret_is_own = false;
 	size_t known = 0;
 	bool fits = false;
 	for (uint32_t slot = 0; slot < sched->slot_count; slot++) {
@@ -109,8 +104,6 @@ static bool collect(const struct check *check, struct sched_facts *ret_facts, bo
 		known++;
 		uint64_t fails = filter_collect(check, node, ret_facts);
 		fits = fits || fails == 0;
-		if (fails == code_bit(SCHED_CODE_EXISTING_ANTI_AFFINITY))
-			*ret_is_own = true;
 	}
 	if (known == 0)
 		(void)facts_add(ret_facts, SCHED_CODE_NO_NODES, 0);
@@ -130,31 +123,42 @@ static bool facts_equal(const struct sched_facts *a, const struct sched_facts *b
 	return true;
 }
 
+static bool collect_of(struct sched *sched, struct pod *pod, struct sched_facts *ret_facts)
+{
+	shape_ready(sched, pod->shape);
+	struct affinity *affinity = affinity_new(sched, pod);
+	struct check check = { sched, pod, pod->shape, affinity };
+	bool fits = collect(&check, ret_facts);
+	affinity_free(affinity);
+	return fits;
+}
+
 // Numbers alone are told again only after a while: each is a write to the API server.
 static void park(struct sched *sched, struct shape *shape, const struct sched_facts *facts)
 {
-	shape_park(sched, shape);
-	if (shape->facts_gen != 0 && facts_equal(&shape->facts, facts))
-		return;
+	bool is_first = shape->facts_gen == 0;
+	bool is_same = !is_first && facts_equal(&shape->facts, facts);
 	bool is_new_code = facts_codes(&shape->facts) != facts_codes(facts);
 	bool is_due = shape->told_ms + FACTS_FRESH_MS <= sched->now_ms;
-	if (shape->facts_gen != 0 && !is_new_code && !is_due) {
+	shape_park(sched, shape);
+	if (!is_same && !is_first && !is_new_code && !is_due) {
 		shape->is_stale = true;
-		return;
+	} else if (!is_same) {
+		shape->facts = *facts;
+		shape->facts_gen = ++sched->facts_gen;
+		shape->told_ms = sched->now_ms;
+		shape_tell(sched, shape);
 	}
-	shape->facts = *facts;
-	shape->facts_gen = ++sched->facts_gen;
-	shape->told_ms = sched->now_ms;
-	shape_tell(sched, shape);
+	if (shape->apart_gen != sched->apart_gen) // others of the shape may have become special
+		shape_tell(sched, shape);
+	shape->apart_gen = sched->apart_gen;
 }
 
+// A special pod waits by itself, with facts of its own.
 static void hold(struct sched *sched, struct pod *pod, const struct sched_facts *facts)
 {
-	bool is_same = pod->facts != NULL && facts_equal(pod->facts, facts);
 	pod_set_facts(pod, facts);
 	pod_wait(sched, pod, PLACE_HELD);
-	if (is_same)
-		link_drop(&pod->in_tell);
 }
 
 static bool try_shape(struct sched *sched, struct shape *shape, struct sched_decision *ret)
@@ -164,17 +168,15 @@ static bool try_shape(struct sched *sched, struct shape *shape, struct sched_dec
 	struct affinity *affinity = affinity_new(sched, pod);
 	struct check check = { sched, pod, shape, affinity };
 	struct node *node = place_best(&check);
+	affinity_free(affinity);
 	if (node != NULL) {
-		affinity_free(affinity);
 		assume(sched, pod, node, ret);
 		return true;
 	}
 	struct sched_facts facts;
-	bool is_own;
-	bool fits = collect(&check, &facts, &is_own);
+	bool fits = collect_of(sched, pod, &facts);
 	ASSERT(!fits); // both ways of asking must agree
-	affinity_free(affinity);
-	if (is_own)
+	if (affinity_is_special(sched, pod))
 		hold(sched, pod, &facts);
 	else
 		park(sched, shape, &facts);
@@ -193,21 +195,56 @@ static void lend_facts(struct sched *sched, struct pod *pod, const struct sched_
 	pod->told_codes = codes;
 }
 
+// Facts that hold for a pod whose turn it is to be told; NULL: it is to be tried again.
+static const struct sched_facts *facts_of(struct sched *sched, struct pod *pod)
+{
+	struct sched_facts facts;
+	if (pod->place != PLACE_SHAPE)
+		return pod->facts;
+	if (!affinity_is_special(sched, pod)) {
+		pod_set_facts(pod, NULL);
+		return pod->shape->facts_gen == 0 ? NULL : &pod->shape->facts;
+	}
+	if (collect_of(sched, pod, &facts)) {
+		shape_activate(sched, pod->shape);
+		return NULL;
+	}
+	hold(sched, pod, &facts);
+	link_drop(&pod->in_tell);
+	return pod->facts;
+}
+
+static uint64_t hash_facts(const struct sched_facts *facts)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	for (size_t i = 0; i < facts->count; i++) {
+		const struct sched_fact *fact = &facts->items[i];
+		const uint64_t parts[5] = { fact->code, fact->detail, fact->nodes,
+					    (uint64_t)fact->need, (uint64_t)fact->have };
+		for (size_t k = 0; k < ARRAY_COUNT(parts); k++)
+			hash = (hash ^ parts[k]) * UINT64_C(0x100000001b3);
+	}
+	return hash | 1;
+}
+
+static bool tell(struct sched *sched, struct pod *pod, struct sched_decision *ret)
+{
+	const struct sched_facts *facts = facts_of(sched, pod);
+	uint64_t hash = facts == NULL ? 0 : hash_facts(facts);
+	if (facts == NULL || pod->told_hash == hash)
+		return false;
+	pod->told_hash = hash;
+	lend_facts(sched, pod, facts, ret);
+	return true;
+}
+
 static bool tell_pod(struct sched *sched, struct sched_decision *ret)
 {
 	while (!link_is_empty(&sched->tell)) {
 		struct pod *pod = LINK_OF(sched->tell.next, struct pod, in_tell);
 		link_drop(&pod->in_tell);
-		if (pod->facts != NULL) {
-			pod->told_gen = 0;
-			lend_facts(sched, pod, pod->facts, ret);
+		if (tell(sched, pod, ret))
 			return true;
-		}
-		if (pod->shape->facts_gen == 0 || pod->told_gen == pod->shape->facts_gen)
-			continue;
-		pod->told_gen = pod->shape->facts_gen;
-		lend_facts(sched, pod, &pod->shape->facts, ret);
-		return true;
 	}
 	return false;
 }
@@ -219,11 +256,8 @@ static bool tell_shape(struct sched *sched, struct sched_decision *ret)
 		while (shape->cursor != NULL) {
 			struct pod *pod = LINK_OF(shape->cursor, struct pod, in_shape);
 			shape->cursor = tree_next(shape->cursor);
-			if (pod->told_gen == shape->facts_gen)
-				continue;
-			pod->told_gen = shape->facts_gen;
-			lend_facts(sched, pod, &shape->facts, ret);
-			return true;
+			if (tell(sched, pod, ret))
+				return true;
 		}
 		link_drop(&shape->in_telling);
 	}
@@ -235,12 +269,16 @@ bool sched_next(struct sched *sched, int64_t now_ms, struct sched_decision *ret)
 	sched->now_ms = max_i64(sched->now_ms, now_ms);
 	wake_due(sched);
 	wake_changed(sched);
-	struct tree_node *first;
-	while ((first = tree_first(&sched->active)) != NULL) {
-		if (try_shape(sched, LINK_OF(first, struct shape, active), ret))
+	do {
+		struct tree_node *first;
+		while ((first = tree_first(&sched->active)) != NULL) {
+			if (try_shape(sched, LINK_OF(first, struct shape, active), ret))
+				return true;
+		}
+		if (tell_pod(sched, ret) || tell_shape(sched, ret))
 			return true;
-	}
-	return tell_pod(sched, ret) || tell_shape(sched, ret);
+	} while (tree_first(&sched->active) != NULL);
+	return false;
 }
 
 int64_t sched_wake_ms(const struct sched *sched)
@@ -292,14 +330,8 @@ bool sched_explain(struct sched *sched, struct str namespace_, struct str name,
 			ret->facts = *pod->facts;
 		return true;
 	}
-	bool is_own;
-	shape_ready(sched, pod->shape);
-	struct affinity *affinity = affinity_new(sched, pod);
-	struct check check = { sched, pod, pod->shape, affinity };
-	bool fits = collect(&check, &ret->facts, &is_own);
-	if (fits) // it is about to be decided
+	if (collect_of(sched, pod, &ret->facts)) // it is about to be decided
 		ret->facts.count = 0;
-	affinity_free(affinity);
 	return true;
 }
 

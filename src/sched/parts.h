@@ -33,6 +33,8 @@ void pod_set_facts(struct pod *pod, const struct sched_facts *facts);
 struct affinity;
 struct affinity *affinity_new(struct sched *sched, const struct pod *pod); // NULL: nothing to do
 void affinity_free(struct affinity *affinity);
+// Running pods want to be apart from it: what holds for it may not hold for its whole shape.
+bool affinity_is_special(const struct sched *sched, const struct pod *pod);
 uint64_t affinity_check(const struct affinity *affinity, const struct node *node);
 
 // filter.c; sets hold one bit a code

@@ -44,14 +44,26 @@ static void add_amounts(struct sched *sched, struct pod *pod, int64_t sign)
 	ASSERT(sched->columns[DIM_PODS].used[slot] >= 0);
 }
 
+// Whether the pod is among those that keep others away; who waits is looked at anew then.
+static void set_apart(struct sched *sched, struct pod *pod, bool is_apart)
+{
+	if (is_apart == link_is_in(&pod->in_apart))
+		return;
+	if (is_apart)
+		link_add(&sched->apart, &pod->in_apart);
+	else
+		link_drop(&pod->in_apart);
+	sched->apart_gen++;
+	sched->wakes_all = true;
+}
+
 void pod_account(struct sched *sched, struct pod *pod, struct node *node)
 {
 	ASSERT(pod->node == NULL);
 	pod->node = node;
 	add_amounts(sched, pod, 1);
 	link_add(&node->pods, &pod->on_node);
-	if (pod->shape->spec->apart_count > 0)
-		link_add(&sched->apart, &pod->in_apart);
+	set_apart(sched, pod, pod->shape->spec->apart_count > 0);
 	sched->wakes_near = true;
 }
 
@@ -61,8 +73,7 @@ void pod_unaccount(struct sched *sched, struct pod *pod)
 	ASSERT(node != NULL);
 	add_amounts(sched, pod, -1);
 	link_drop(&pod->on_node);
-	if (link_is_in(&pod->in_apart))
-		link_drop(&pod->in_apart);
+	set_apart(sched, pod, false);
 	for (size_t i = 0; i < node->device_count; i++) {
 		if (node->devices[i].holder == pod)
 			node->devices[i].holder = NULL;
@@ -156,16 +167,14 @@ static void swap_shape(struct sched *sched, struct pod *pod, const struct sched_
 	struct shape *shape = shape_ref(sched, in);
 	if (pod->node != NULL) {
 		add_amounts(sched, pod, -1);
-		if (link_is_in(&pod->in_apart))
-			link_drop(&pod->in_apart);
+		set_apart(sched, pod, false);
 		core_touch(sched, pod->node);
 	}
 	shape_unref(sched, pod->shape);
 	pod->shape = shape;
 	if (pod->node != NULL) {
 		add_amounts(sched, pod, 1);
-		if (shape->spec->apart_count > 0)
-			link_add(&sched->apart, &pod->in_apart);
+		set_apart(sched, pod, shape->spec->apart_count > 0);
 		sched->wakes_all = true;
 	}
 }

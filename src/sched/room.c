@@ -113,8 +113,8 @@ static void note(struct sched_facts *facts, sched_code code, uint32_t detail, in
 
 // others: what fails apart from amounts; where the kind of GPU is wrong, there is no point in
 // counting them.
-static uint64_t collect_amounts(const struct check *check, const struct node *node,
-				uint64_t others, struct sched_facts *facts)
+static uint64_t collect_amounts(const struct check *check, const struct node *node, uint64_t others,
+				struct sched_facts *facts)
 {
 	const struct sched_spec *spec = check->shape->spec;
 	uint64_t fails = 0;

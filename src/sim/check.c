@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Invariants of the design, checked from outside of the core with books of its own: what nodes
+// have by the scenario, what pods take by their specs, who holds which device by the decisions.
+#include "sim/sim.h"
+
+#include <stdlib.h>
+
+struct checker {
+	struct arena *arena;
+	struct map *nodes;   // name -> map of resource -> amount left
+	struct map *holders; // uuid -> sim_pod
+};
+
+// Maps hold no NULL, so that amounts are kept with one more.
+static void *number(int64_t value) { return (void *)(uintptr_t)(value + 1); }
+static int64_t value_of(const void *kept)
+{
+	return kept == NULL ? 0 : (int64_t)(uintptr_t)kept - 1;
+}
+
+struct checker *checker_new(struct arena *arena)
+{
+	struct checker *checker = calloc(1, sizeof *checker);
+	ASSERT(checker != NULL);
+	checker->arena = arena;
+	checker->nodes = map_new(0);
+	checker->holders = map_new(0);
+	return checker;
+}
+
+void checker_free(struct checker *checker)
+{
+	struct str name;
+	void *node;
+	for (size_t i = 0; map_next(checker->nodes, &i, &name, &node);)
+		map_free(node);
+	map_free(checker->nodes);
+	map_free(checker->holders);
+	free(checker);
+}
+
+// Amounts of the node as it is now; what pods take is summed up anew at each bind.
+void checker_node(struct checker *checker, const struct sched_node_in *in)
+{
+	struct map *node = map_new(0);
+	for (size_t i = 0; i < in->allocatable_count; i++)
+		(void)map_set(node, in->allocatable[i].resource, number(in->allocatable[i].amount));
+	map_free(map_set(checker->nodes, in->name, node));
+}
+
+void checker_node_gone(struct checker *checker, struct str name)
+{
+	map_free(map_remove(checker->nodes, name));
+}
+
+static int64_t amount_in(const struct sched_spec *spec, struct str resource)
+{
+	for (size_t i = 0; i < spec->amount_count; i++) {
+		if (str_eq(spec->amounts[i].resource, resource))
+			return spec->amounts[i].amount;
+	}
+	return str_eq_c(resource, "pods") ? 1 : 0;
+}
+
+static int64_t taken(const struct sim *sim, struct str node, struct str resource)
+{
+	struct str uid;
+	void *value;
+	int64_t sum = 0;
+	for (size_t i = 0; map_next(sim->pods, &i, &uid, &value);) {
+		const struct sim_pod *pod = value;
+		if (str_eq(pod->node, node))
+			sum += amount_in(pod->in.spec, resource);
+	}
+	return sum;
+}
+
+static const char *check_amounts(const struct sim *sim, const struct sim_pod *pod)
+{
+	const struct map *node = map_find(sim->checker->nodes, pod->node);
+	if (node == NULL)
+		return "a pod was bound to a node that is not there";
+	const struct sched_spec *spec = pod->in.spec;
+	for (size_t i = 0; i < spec->amount_count; i++) {
+		struct str resource = spec->amounts[i].resource;
+		if (taken(sim, pod->node, resource) > value_of(map_find(node, resource)))
+			return "a node has less than its pods take";
+	}
+	if (taken(sim, pod->node, STR("pods")) > value_of(map_find(node, STR("pods"))))
+		return "a node has more pods than it may have";
+	return NULL;
+}
+
+static const char *take_devices(struct sim *sim, struct sim_pod *pod,
+				const struct sched_decision *bind)
+{
+	int64_t distinct = 0;
+	for (size_t i = 0; i < bind->grant_count; i++) {
+		struct str uuid = bind->grants[i].uuid;
+		const struct sim_pod *holder = map_find(sim->checker->holders, uuid);
+		if (holder != NULL && holder != pod)
+			return "a device was given to two pods";
+		distinct += holder == NULL;
+		(void)map_set(sim->checker->holders, uuid, pod);
+	}
+	if (distinct != pod->in.spec->gpu_count)
+		return "a pod was given another number of devices than it asked for";
+	return NULL;
+}
+
+static const char *blame(struct sim *sim, const struct sim_pod *pod, const char *what)
+{
+	return arena_printf(sim->scenario->arena, STR_FMT " %s", STR_ARG(pod->key), what);
+}
+
+// Nobody before it in the queue could have run.
+static const char *check_order(struct sim *sim, const struct sim_pod *pod)
+{
+	struct str uid, node;
+	void *value;
+	for (size_t i = 0; map_next(sim->pods, &i, &uid, &value);) {
+		const struct sim_pod *other = value;
+		bool is_above = other->in.priority > pod->in.priority && other->node.len == 0;
+		struct sched_explanation explanation;
+		// A pod may be what one with affinity or spread was waiting for.
+		bool has_terms = other->in.spec->near_count + other->in.spec->spread_count > 0;
+		if (!is_above || has_terms ||
+		    !sched_explain(sim->core, other->in.namespace_, other->in.name, &explanation))
+			continue;
+		bool is_late = explanation.facts.count > 0; // it may be waiting for a bind's retry
+		if (explanation.state == SCHED_STATE_WAITING && !is_late &&
+		    sched_feasible(sim->core, other->in.namespace_, other->in.name, &node, 1) > 0)
+			return blame(sim, other, "was passed by one of lower priority and fits");
+	}
+	return NULL;
+}
+
+const char *checker_bind(struct sim *sim, struct sim_pod *pod, const struct sched_decision *bind)
+{
+	const char *broken = check_amounts(sim, pod);
+	if (broken == NULL)
+		broken = take_devices(sim, pod, bind);
+	if (broken == NULL)
+		broken = check_order(sim, pod);
+	if (broken == NULL)
+		broken = sched_check(sim->core);
+	return broken;
+}
+
+void checker_release(struct sim *sim, const struct sim_pod *pod)
+{
+	struct str uuid;
+	void *holder;
+	for (size_t i = 0; map_next(sim->checker->holders, &i, &uuid, &holder);) {
+		if (holder == pod)
+			(void)map_remove(sim->checker->holders, uuid);
+	}
+}
+
+static uint64_t codes_of(const struct sched_facts *facts)
+{
+	uint64_t codes = 0;
+	for (size_t i = 0; i < facts->count; i++)
+		codes |= UINT64_C(1) << facts->items[i].code;
+	return codes;
+}
+
+const char *checker_quiet(struct sim *sim)
+{
+	struct str uid, node;
+	void *value;
+	for (size_t i = 0; map_next(sim->pods, &i, &uid, &value);) {
+		const struct sim_pod *pod = value;
+		struct sched_explanation explanation;
+		if (pod->node.len > 0)
+			continue;
+		if (!sched_explain(sim->core, pod->in.namespace_, pod->in.name, &explanation))
+			return blame(sim, pod, "waits and is not known");
+		if (!pod->is_told || explanation.facts.count == 0)
+			return blame(sim, pod, "waits without a reason");
+		bool is_retry =
+			(codes_of(&explanation.facts) & UINT64_C(1) << SCHED_CODE_BIND_FAILED) != 0;
+		if (is_retry)
+			continue;
+		if (sched_feasible(sim->core, pod->in.namespace_, pod->in.name, &node, 1) > 0)
+			return blame(sim, pod, "waits and could run");
+		// Codes may lag behind until the next refresh; then nothing is left to wake up for.
+		if (sched_wake_ms(sim->core) == INT64_MAX &&
+		    codes_of(&explanation.facts) != pod->told_codes)
+			return blame(sim, pod, "was told reasons that no longer hold");
+	}
+	return sched_check(sim->core);
+}

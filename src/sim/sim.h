@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuaas-sim from inside: the scheduling core of the daemon on a virtual clock. A scenario is a
+// file of Kubernetes objects with times; events come from a heap in order of time and, at one
+// time, of the file. Same file and seed: same bytes out. The checker keeps books of its own.
+#pragma once
+
+#include "base/map.h"
+#include "base/rng.h"
+#include "feed/feed.h"
+
+#include <stdio.h>
+
+typedef enum sim_action { SIM_CREATE, SIM_UPDATE, SIM_DELETE } sim_action;
+typedef enum sim_kind { SIM_NODE, SIM_GPU_NODE, SIM_NAMESPACE, SIM_POD, SIM_KINDS } sim_kind;
+
+struct sim_object { // one document of the file
+	int64_t at_ms;
+	sim_action action;
+	sim_kind kind;
+	const json_t *json; // lives as long as the scenario
+	int64_t runs_ms;    // of a pod; -1: for ever
+};
+struct scenario {
+	json_t *documents;
+	struct sim_object *objects;
+	size_t object_count;
+	struct map *priorities; // class -> const json_t *
+	const json_t *default_priority;
+	struct arena *arena; // of all that is decoded; lives as long as the run
+};
+
+MUST_USE err_status scenario_parse(struct str text, struct scenario *ret, struct err *err);
+MUST_USE err_status scenario_load(const char *path, struct scenario *ret, struct err *err);
+void scenario_done(struct scenario *scenario);
+
+struct sim_pod {
+	struct str uid, key;    // key: "namespace/name"
+	struct sched_pod_in in; // as the core was told
+	struct str node;        // where it was sent; empty: nowhere
+	int64_t runs_ms;
+	uint64_t told_codes; // of the last wait or refuse
+	bool is_told, is_started;
+	uint32_t bind_no; // a bound or finish event of an earlier bind is stale
+};
+
+struct checker;
+struct sim {
+	struct scenario *scenario;
+	struct sched *core;
+	struct rng rng;
+	FILE *out;
+	int64_t now_ms;
+	uint64_t bind_failures_permille;
+	struct map *pods; // uid -> sim_pod
+	struct events *events;
+	struct checker *checker;
+	uint64_t pod_no;
+	size_t bound, finished, refused;
+};
+
+typedef enum event_kind { EVENT_OBJECT, EVENT_BOUND, EVENT_BIND_FAILED, EVENT_FINISH } event_kind;
+struct event {
+	int64_t at_ms;
+	uint64_t order;
+	event_kind kind;
+	const struct sim_object *object;
+	struct str uid;
+	uint32_t bind_no;
+};
+
+// events.c: a heap
+struct events *events_new(void);
+void events_free(struct events *events);
+void events_add(struct events *events, struct event event);
+bool events_first(const struct events *events, int64_t *ret_ms);
+struct event events_take(struct events *events);
+
+// apply.c
+MUST_USE err_status apply_object(struct sim *sim, const struct sim_object *object, struct err *err);
+void apply_remove_pod(struct sim *sim, struct str uid);
+
+// check.c: NULL, or what is broken
+struct checker *checker_new(struct arena *arena);
+void checker_free(struct checker *checker);
+void checker_node(struct checker *checker, const struct sched_node_in *node);
+void checker_node_gone(struct checker *checker, struct str name);
+const char *checker_bind(struct sim *sim, struct sim_pod *pod, const struct sched_decision *bind);
+void checker_release(struct sim *sim, const struct sim_pod *pod);
+const char *checker_quiet(struct sim *sim); // nothing is left to decide now
+
+// run.c, feasible.c, write.c; each returns an exit code
+struct run_options {
+	const char *file, *out;
+	int64_t seed, bind_failures_permille;
+};
+int run_scenario(const struct run_options *options);
+int run_on(struct scenario *scenario, const struct run_options *options, FILE *out);
+int run_feasible(const char *file);
+void write_decision(struct sim *sim, const struct sched_decision *decision);

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/sim.h"
+
+static void put_reason(const struct sched_reason *reason, struct buf *out)
+{
+	buf_printf(out, "{\"code\":\"%s\",\"need\":", reason->code);
+	buf_put_json(out, reason->need);
+	buf_put_c(out, ",\"have\":");
+	buf_put_json(out, reason->have);
+	buf_printf(out, ",\"nodes\":%u,\"next\":", reason->nodes);
+	buf_put_json(out, str_of(reason->next));
+	buf_put_byte(out, '}');
+}
+
+static void put_reasons(struct sim *sim, const struct sched_decision *decision, struct buf *out)
+{
+	AUTO(arena_freep) struct arena *arena = arena_new(1 << 20);
+	size_t count = decision->facts == NULL ? 0 : decision->facts->count;
+	for (size_t i = 0; i < count; i++) {
+		struct sched_reason reason = sched_fact_text(sim->core, decision->namespace_,
+							     decision->name,
+							     &decision->facts->items[i], arena);
+		if (i > 0)
+			buf_put_byte(out, ',');
+		put_reason(&reason, out);
+	}
+}
+
+void write_decision(struct sim *sim, const struct sched_decision *decision)
+{
+	static const char *const VERBS[] = { "bind", "wait", "refuse" };
+	AUTO(buf_done) struct buf out = { .limit = 1 << 20 };
+	AUTO(buf_done) struct buf pod = { .limit = 4096 };
+	buf_printf(&pod, STR_FMT "/" STR_FMT, STR_ARG(decision->namespace_),
+		   STR_ARG(decision->name));
+	buf_printf(&out, "{\"t_ms\":%lld,\"verb\":\"%s\",\"pod\":", (long long)sim->now_ms,
+		   VERBS[decision->verb]);
+	buf_put_json(&out, buf_str(&pod));
+	buf_put_c(&out, ",\"node\":");
+	buf_put_json(&out, decision->node);
+	buf_put_c(&out, ",\"devices\":[");
+	for (size_t i = 0; i < decision->grant_count; i++) {
+		if (i > 0)
+			buf_put_byte(&out, ',');
+		buf_put_json(&out, decision->grants[i].uuid);
+	}
+	buf_put_c(&out, "],\"victims\":[],\"reasons\":[");
+	put_reasons(sim, decision, &out);
+	buf_put_c(&out, "]}\n");
+	ASSERT(buf_ok(&out) && buf_ok(&pod));
+	(void)fwrite(out.data, 1, out.len, sim->out); // a full disk is told when the file is closed
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random scenarios through the simulator, whose checker holds the core to its invariants; each
+// is run twice and must give the same bytes. A failing seed can be written out:
+// sim_random_test SEED prints its scenario, sim_random_test FIRST LAST runs that range.
+#include "sim/sim.h"
+
+#include "check.h"
+
+#include <stdlib.h>
+
+enum { SEED_FIRST = 1, SEED_LAST = 1000, NODES_MAX = 6, PODS_MAX = 40 };
+
+static const char *pick(struct rng *rng, const char *const *items, size_t count)
+{
+	return items[rng_below(rng, count)];
+}
+#define PICK(rng, ...)                                                                             \
+	pick(rng, (const char *const[]){ __VA_ARGS__ },                                            \
+	     sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *))
+
+static bool chance(struct rng *rng, uint64_t percent) { return rng_below(rng, 100) < percent; }
+
+static void put_times(struct rng *rng, struct buf *out, bool runs)
+{
+	buf_printf(out, "sim.gpuaas.io/at: '%u'", (unsigned)rng_below(rng, 60));
+	if (runs && chance(rng, 80))
+		buf_printf(out, ", sim.gpuaas.io/runs-for: '%u.%u'", (unsigned)rng_below(rng, 40),
+			   (unsigned)rng_below(rng, 10));
+}
+
+static void put_node(struct rng *rng, struct buf *out, unsigned i, const char *action)
+{
+	buf_printf(out, "---\n{kind: Node, metadata: {name: n%u, annotations: {", i);
+	if (action != NULL)
+		buf_printf(out, "sim.gpuaas.io/at: '%u', sim.gpuaas.io/action: %s",
+			   (unsigned)rng_below(rng, 60), action);
+	buf_printf(out,
+		   "}, labels: {zone: %s, kubernetes.io/hostname: n%u, disk: %s, "
+		   "nvidia.com/gpu.product: %s, nvidia.com/gpu.memory: '%s'}}, spec: {",
+		   PICK(rng, "a", "b", "c"), i, PICK(rng, "ssd", "hdd"),
+		   PICK(rng, "NVIDIA-A100-SXM4-80GB", "NVIDIA-H100", "NVIDIA-L40S"),
+		   PICK(rng, "81920", "46068"));
+	if (chance(rng, 15))
+		buf_put_c(out, "taints: [{key: team, value: x, effect: NoSchedule}], ");
+	if (chance(rng, 8))
+		buf_put_c(out, "unschedulable: true, ");
+	buf_printf(out,
+		   "}, status: {allocatable: {cpu: %u, memory: %uGi, pods: %u, "
+		   "nvidia.com/gpu: %u}, conditions: [{type: Ready, status: '%s'}]}}\n",
+		   4 + (unsigned)rng_below(rng, 60), 16 + (unsigned)rng_below(rng, 200),
+		   3 + (unsigned)rng_below(rng, 20), (unsigned)rng_below(rng, 9),
+		   chance(rng, 95) ? "True" : "False");
+}
+
+static void put_affinity(struct rng *rng, struct buf *out)
+{
+	static const char TERM[] = "{requiredDuringSchedulingIgnoredDuringExecution: [{"
+				   "labelSelector: {matchLabels: {app: %s}}, topologyKey: %s}]}";
+	buf_put_c(out, "affinity: {");
+	if (chance(rng, 40))
+		buf_printf(out,
+			   "nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {"
+			   "nodeSelectorTerms: [{matchExpressions: [{key: disk, operator: %s, "
+			   "values: [ssd]}]}]}}, ",
+			   PICK(rng, "In", "NotIn"));
+	if (chance(rng, 40)) {
+		buf_put_c(out, "podAntiAffinity: ");
+		buf_printf(out, TERM, PICK(rng, "x", "y", "z"),
+			   PICK(rng, "zone", "kubernetes.io/hostname"));
+		buf_put_c(out, ", ");
+	}
+	if (chance(rng, 40)) {
+		buf_put_c(out, "podAffinity: ");
+		buf_printf(out, TERM, PICK(rng, "x", "y", "z"), "zone");
+	}
+	buf_put_c(out, "}, ");
+}
+
+static void put_constraints(struct rng *rng, struct buf *out)
+{
+	if (chance(rng, 20))
+		put_affinity(rng, out);
+	if (chance(rng, 10))
+		buf_printf(out,
+			   "topologySpreadConstraints: [{maxSkew: %u, topologyKey: %s, "
+			   "whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: "
+			   "{app: %s}}}], ",
+			   1 + (unsigned)rng_below(rng, 2),
+			   PICK(rng, "zone", "kubernetes.io/hostname"), PICK(rng, "x", "y", "z"));
+	if (chance(rng, 30))
+		buf_put_c(out, "tolerations: [{key: team, operator: Exists}], ");
+	if (chance(rng, 10))
+		buf_printf(out, "nodeSelector: {disk: %s}, ", PICK(rng, "ssd", "hdd", "tape"));
+	if (chance(rng, 3))
+		buf_put_c(out, "schedulingGates: [{name: g}], ");
+	if (chance(rng, 3))
+		buf_put_c(out, "newField: 1, ");
+}
+
+static void put_pod(struct rng *rng, struct buf *out, unsigned i)
+{
+	unsigned cpu_milli = 100 * (1 + (unsigned)rng_below(rng, 60));
+	buf_printf(out, "---\n{kind: Pod, metadata: {name: p%u, labels: {app: %s}, annotations: {",
+		   i, PICK(rng, "x", "y", "z"));
+	put_times(rng, out, true);
+	if (chance(rng, 10))
+		buf_printf(out, ", gpuaas.io/gpu-models: '%s'",
+			   PICK(rng, "A100", "H100,L40S", "V100"));
+	if (chance(rng, 5))
+		buf_put_c(out, ", gpuaas.io/min-gpu-memory: 60Gi");
+	buf_printf(out, "}}, spec: {priority: %u, ", 10 * (unsigned)rng_below(rng, 4));
+	put_constraints(rng, out);
+	if (chance(rng, 10))
+		buf_printf(out,
+			   "initContainers: [{name: i, %s resources: {limits: "
+			   "{nvidia.com/gpu: %u}}}], ",
+			   PICK(rng, "", "restartPolicy: Always,"), (unsigned)rng_below(rng, 3));
+	buf_printf(out,
+		   "containers: [{name: c, resources: {requests: {cpu: %um, memory: %uGi}, "
+		   "limits: {nvidia.com/gpu: %s}}, ports: [%s]}]}}\n",
+		   cpu_milli, 1 + (unsigned)rng_below(rng, 32),
+		   PICK(rng, "0", "1", "1", "1", "2", "2", "4", "8", "9"),
+		   PICK(rng, "", "", "", "", "{hostPort: 80}"));
+}
+
+static void put_late(struct rng *rng, struct buf *out, unsigned node_count, unsigned pod_count)
+{
+	for (unsigned i = 0; i < node_count; i++) {
+		if (chance(rng, 20))
+			put_node(rng, out, i, PICK(rng, "update", "update", "delete"));
+	}
+	for (unsigned i = 0; i < pod_count; i++) {
+		if (chance(rng, 10))
+			buf_printf(out,
+				   "---\n{kind: Pod, metadata: {name: p%u, annotations: "
+				   "{sim.gpuaas.io/at: '%u', sim.gpuaas.io/action: delete}}, "
+				   "spec: {containers: [{name: c}]}}\n",
+				   i, (unsigned)rng_below(rng, 80));
+	}
+}
+
+static void put_scenario(uint64_t seed, struct buf *out)
+{
+	struct rng rng;
+	rng_init(&rng, seed);
+	unsigned node_count = 1 + (unsigned)rng_below(&rng, NODES_MAX);
+	unsigned pod_count = 1 + (unsigned)rng_below(&rng, PODS_MAX);
+	for (unsigned i = 0; i < node_count; i++)
+		put_node(&rng, out, i, NULL);
+	for (unsigned i = 0; i < pod_count; i++)
+		put_pod(&rng, out, i);
+	put_late(&rng, out, node_count, pod_count);
+	ASSERT(buf_ok(out));
+}
+
+static int run_once(struct str text, uint64_t seed, char **ret_out, size_t *ret_len)
+{
+	struct scenario scenario;
+	struct err err;
+	struct run_options options = { .seed = (int64_t)seed,
+				       .bind_failures_permille = seed % 3 == 0 ? 150 : 0 };
+	if (scenario_parse(text, &scenario, &err) != ERR_OK) {
+		printf("seed %llu: %s\n", (unsigned long long)seed, err.text);
+		return 1;
+	}
+	FILE *out = open_memstream(ret_out, ret_len);
+	ASSERT(out != NULL);
+	int code = run_on(&scenario, &options, out);
+	(void)fclose(out);
+	scenario_done(&scenario);
+	return code;
+}
+
+static void run_seed(struct check *c, uint64_t seed)
+{
+	char name[32], *first = NULL, *second = NULL;
+	size_t first_len = 0, second_len = 0;
+	AUTO(buf_done) struct buf text = { .limit = 1 << 20 };
+	(void)snprintf(name, sizeof name, "seed %llu", (unsigned long long)seed);
+	put_scenario(seed, &text);
+	CHECK_INT(c, name, run_once(buf_str(&text), seed, &first, &first_len), 0);
+	CHECK_INT(c, name, run_once(buf_str(&text), seed, &second, &second_len), 0);
+	CHECK(c, name,
+	      first_len > 0 && first_len == second_len && memcmp(first, second, first_len) == 0);
+	free(first);
+	free(second);
+}
+
+int main(int argc, char **argv)
+{
+	struct check c = { 0 };
+	uint64_t first = SEED_FIRST, last = SEED_LAST;
+	if (argc >= 2 && !str_to_u64(str_of(argv[1]), &first))
+		return 2;
+	if (argc == 2) {
+		AUTO(buf_done) struct buf text = { .limit = 1 << 20 };
+		put_scenario(first, &text);
+		printf("%s", text.data);
+		return 0;
+	}
+	if (argc == 3 && !str_to_u64(str_of(argv[2]), &last))
+		return 2;
+	for (uint64_t seed = first; seed <= last; seed++)
+		run_seed(&c, seed);
+	return check_done(&c);
+}

@@ -31,9 +31,9 @@ enum { FILE_MAX_BYTES = 256 * 1024, HOST_NAME_BYTES = 256 };
 
 // Key of the file, member, default, minimum, maximum.
 #define NUMBERS(X)                                                                                 \
-	X("plan.waitMs", plan_wait_ms, 30, 0, 1000)                                                \
-	X("push.batchBytes", push_batch_bytes, 262144, 4096, 3145728)                              \
-	X("push.periodMs", push_period_ms, 1000, 10, 3600000)                                      \
+	X("planWaitMs", plan_wait_ms, 30, 0, 1000)                                                \
+	X("server.batchBytes", push_batch_bytes, 262144, 4096, 3145728)                              \
+	X("server.periodMs", push_period_ms, 1000, 10, 3600000)                                      \
 	X("health.probeMs", probe_ms, 1000, 20, 60000)                                             \
 	X("health.deadlineMs", deadline_ms, 3000, 20, 60000)                                       \
 	X("health.startDeadlineMs", start_deadline_ms, 30000, 100, 600000)                         \
@@ -49,23 +49,24 @@ enum { FILE_MAX_BYTES = 256 * 1024, HOST_NAME_BYTES = 256 };
 #define TEXTS(X)                                                                                   \
 	X("resource", resource, "nvidia.com/gpu")                                                  \
 	X("sysRoot", sys_root, "/sys")                                                             \
-	X("plan.keyFile", plan_key_file, NULL)                                                     \
-	X("push.url", push_url, NULL)                                                              \
-	X("push.caFile", push_ca_file, NULL)                                                       \
-	X("push.tokenFile", push_token_file, NULL)                                                 \
+	X("planKeyFile", plan_key_file, NULL)                                                     \
+	X("server.url", push_url, NULL)                                                              \
+	X("server.caFile", push_ca_file, NULL)                                                       \
+	X("server.tokenFile", push_token_file, NULL)                                                 \
 	X("tls.certFile", tls_cert_file, NULL)                                                     \
 	X("tls.keyFile", tls_key_file, NULL)                                                       \
 	X("health.ignoreXids", ignore_xids, NULL)                                                  \
 	X("health.watchXids", watch_xids, NULL)
 
-static const char *const top_keys[] = { "resource", "sysRoot", "plan",	  "push", "tls",
-					"health",   "usage",   "journal", "node", "cdi", NULL };
+static const char *const top_keys[] = {
+	"resource", "sysRoot", "planKeyFile", "planWaitMs", "server", "tls",
+	"health",   "usage",   "journal",     "node",	    "extraDeviceMounts", NULL,
+};
 static const struct {
 	const char *name;
 	const char *const *keys;
 } sections[] = {
-	{ "plan", (const char *const[]){ "keyFile", "waitMs", NULL } },
-	{ "push", (const char *const[]){ "url", "caFile", "tokenFile", "batchBytes", "periodMs",
+	{ "server", (const char *const[]){ "url", "caFile", "tokenFile", "batchBytes", "periodMs",
 					 NULL } },
 	{ "tls", (const char *const[]){ "certFile", "keyFile", NULL } },
 	{ "health", (const char *const[]){ "ignoreXids", "watchXids", "probeMs", "deadlineMs",
@@ -74,7 +75,6 @@ static const struct {
 	{ "usage", (const char *const[]){ "readMs", "sampleS", NULL } },
 	{ "journal", (const char *const[]){ "segmentBytes", "limitBytes", NULL } },
 	{ "node", (const char *const[]){ "periodS", NULL } },
-	{ "cdi", (const char *const[]){ "mounts", NULL } },
 };
 
 static err_status check_keys(const json_t *root, struct err *err)
@@ -153,17 +153,17 @@ static err_status take_mount(struct arena *arena, const json_t *item, struct cdi
 static err_status take_mounts(struct arena *arena, const json_t *root,
 			      struct agent_config *config, struct err *err)
 {
-	const json_t *mounts = json_at(root, "cdi.mounts");
+	const json_t *mounts = json_at(root, "extraDeviceMounts");
 	if (mounts == NULL)
 		return ERR_OK;
 	if (!json_is_array(mounts) || json_array_size(mounts) > CDI_MOUNTS_MAX)
-		return err_set(err, ERR_INVALID, "cdi.mounts must be a list of at most %d",
+		return err_set(err, ERR_INVALID, "extraDeviceMounts must be a list of at most %d",
 			       CDI_MOUNTS_MAX);
 	for (size_t i = 0; i < json_array_size(mounts); i++) {
 		struct cdi_mount *mount = &config->mounts[config->mount_count++];
 		*mount = (struct cdi_mount){ 0 };
 		if (take_mount(arena, json_array_get(mounts, i), mount, err) != ERR_OK)
-			return err_wrap(err, "cdi.mounts[%zu]", i);
+			return err_wrap(err, "extraDeviceMounts[%zu]", i);
 	}
 	return ERR_OK;
 }
@@ -313,6 +313,6 @@ void agent_config_print(const struct agent_config *config, struct buf *out)
 	TEXTS(PRINT_TEXT)
 	NUMBERS(PRINT_NUMBER)
 	for (size_t i = 0; i < config->mount_count; i++)
-		buf_printf(out, "cdi.mounts[%zu]: %s -> %s\n", i, config->mounts[i].host_path,
+		buf_printf(out, "extraDeviceMounts[%zu]: %s -> %s\n", i, config->mounts[i].host_path,
 			   config->mounts[i].container_path);
 }

@@ -12,21 +12,26 @@ void energy_init(struct energy *energy, const char *boot_id)
 	(void)snprintf(energy->boot, sizeof energy->boot, "%.8s", boot_id);
 }
 
-static struct energy_gpu *find(struct energy *energy, const char *uuid)
+static size_t index_of(const struct energy *energy, const char *uuid)
 {
 	for (size_t i = 0; i < energy->count; i++) {
 		if (strcmp(energy->gpus[i].uuid, uuid) == 0)
-			return &energy->gpus[i];
+			return i;
 	}
-	return NULL;
+	return SIZE_MAX;
+}
+
+bool energy_knows(const struct energy *energy, const char *uuid)
+{
+	return index_of(energy, uuid) != SIZE_MAX;
 }
 
 static struct energy_gpu *find_or_add(struct energy *energy, const char *uuid)
 {
-	struct energy_gpu *gpu = find(energy, uuid);
-	if (gpu != NULL)
-		return gpu;
-	size_t i = energy->count;
+	size_t i = index_of(energy, uuid);
+	if (i != SIZE_MAX)
+		return &energy->gpus[i];
+	i = energy->count;
 	if (i < GPU_MAX) {
 		energy->count++;
 	} else { // boards come and go: the one not heard of for longest gives its place
@@ -34,7 +39,7 @@ static struct energy_gpu *find_or_add(struct energy *energy, const char *uuid)
 		for (size_t j = 1; j < GPU_MAX; j++)
 			i = energy->gpus[j].last_t_s < energy->gpus[i].last_t_s ? j : i;
 	}
-	gpu = &energy->gpus[i];
+	struct energy_gpu *gpu = &energy->gpus[i];
 	*gpu = (struct energy_gpu){ 0 };
 	(void)snprintf(gpu->uuid, sizeof gpu->uuid, "%s", uuid);
 	return gpu;
@@ -49,7 +54,8 @@ static void epoch_text(const char *boot, uint32_t epoch, char *out, size_t out_b
 bool energy_row(struct energy *energy, const char *uuid, uint64_t mj, int64_t t_s,
 		struct usage_event *ret, bool *ret_is_reset)
 {
-	const struct energy_gpu *gpu = find(energy, uuid);
+	size_t i = index_of(energy, uuid);
+	const struct energy_gpu *gpu = i == SIZE_MAX ? NULL : &energy->gpus[i];
 	uint32_t epoch = 1;
 	*ret_is_reset = false;
 	if (gpu != NULL && t_s <= gpu->last_t_s)

@@ -25,6 +25,7 @@ struct energy {
 };
 
 void energy_init(struct energy *energy, const char *boot_id);
+bool energy_knows(const struct energy *energy, const char *uuid); // it has a row
 // Makes the row that follows from a reading. False when there is none to write: the clock has
 // not passed the last row. *ret_is_reset: the counter began anew since the last row.
 MUST_USE bool energy_row(struct energy *energy, const char *uuid, uint64_t mj, int64_t t_s,

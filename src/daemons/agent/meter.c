@@ -183,8 +183,9 @@ void meter_on_reading(struct meter *meter, uint32_t slot)
 	uint32_t bit = UINT32_C(1) << slot;
 	struct usage_event row;
 	bool is_reset = false;
-	if ((meter->wants_row & bit) == 0 || !gpu->is_known ||
-	    !gpu_reading_has(&gpu->reading, GPU_FIELD_ENERGY_MJ))
+	bool is_due = (meter->wants_row & bit) != 0 ||
+		      !energy_knows(&meter->energy, gpu->info.uuid);
+	if (!is_due || !gpu->is_known || !gpu_reading_has(&gpu->reading, GPU_FIELD_ENERGY_MJ))
 		return;
 	meter->wants_row &= ~bit;
 	if (!energy_row(&meter->energy, gpu->info.uuid,

@@ -17,7 +17,9 @@
 
 enum {
 	THREAD_STACK_BYTES = 512 * 1024,
-	WAIT_MS = 1000,       // also how long a new device waits for its events to be watched
+	WAIT_MS = 1000,
+	WAIT_NEW_MS = 20,     // while devices may still be coming: they register between waits
+	NEW_FOR_WAITS = 100,
 	BACK_OFF_MIN_MS = 250, // after a failed wait
 	BACK_OFF_MAX_MS = 5000,
 	HEARTBEAT_WAITS = 5,
@@ -173,8 +175,9 @@ static void say_events_state(nvml_return result)
 }
 
 // Devices register here, not in their own threads: a set may not be changed while it waits.
-static void register_new(struct nvml_event_set *set, bool registered[GPU_MAX])
+static bool register_new(struct nvml_event_set *set, bool registered[GPU_MAX])
 {
+	bool any = false;
 	const uint64_t types = NVML_EVENT_XID_CRITICAL | NVML_EVENT_DOUBLE_BIT_ECC |
 			       NVML_EVENT_SINGLE_BIT_ECC;
 	for (uint32_t slot = 0; slot < GPU_MAX; slot++) {
@@ -184,7 +187,9 @@ static void register_new(struct nvml_event_set *set, bool registered[GPU_MAX])
 		nvml_return result = child.lib.event_register(device, types, set);
 		// Parts without events are watched by probes alone.
 		registered[slot] = result == NVML_SUCCESS || result == NVML_ERROR_NOT_SUPPORTED;
+		any = any || registered[slot];
 	}
+	return any;
 }
 
 static void *watch(void *arg)
@@ -193,10 +198,14 @@ static void *watch(void *arg)
 	bool registered[GPU_MAX] = { false };
 	long back_off_ms = BACK_OFF_MIN_MS;
 	nvml_return before = NVML_SUCCESS;
+	unsigned short_waits = NEW_FOR_WAITS;
 	for (unsigned waits = 0;; waits++) {
 		struct nvml_event_data event = { 0 };
-		register_new(set, registered);
-		nvml_return result = child.lib.event_wait(set, &event, WAIT_MS);
+		if (register_new(set, registered))
+			short_waits = NEW_FOR_WAITS;
+		uint32_t wait_ms = short_waits > 0 ? WAIT_NEW_MS : WAIT_MS;
+		short_waits -= short_waits > 0 ? 1 : 0;
+		nvml_return result = child.lib.event_wait(set, &event, wait_ms);
 		bool is_good = result == NVML_SUCCESS || result == NVML_ERROR_TIMEOUT;
 		if (result == NVML_SUCCESS)
 			say_event(&event);

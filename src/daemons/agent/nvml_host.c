@@ -19,6 +19,7 @@ enum {
 static const uint64_t BACK_OFF_MIN_NS = 100 * UINT64_C(1000000);
 static const uint64_t BACK_OFF_MAX_NS = 5 * UINT64_C(1000000000);
 static const uint64_t BACK_OFF_ALONE_MAX_NS = 30 * UINT64_C(1000000000);
+static const uint64_t ALONE_FOR_NS = 600 * UINT64_C(1000000000);
 static const uint64_t GOOD_AFTER_NS = 60 * UINT64_C(1000000000);
 
 typedef enum proc_state { PROC_DOWN, PROC_STARTING, PROC_READY, PROC_REFUSED } proc_state;
@@ -144,6 +145,18 @@ static void move_out(struct device *device)
 	loop_timer_set(own->timer, BACK_OFF_MIN_NS);
 }
 
+// It has behaved for long: its own child is not needed any more.
+static void move_back(struct device *device)
+{
+	struct proc *own = &device->host->procs[device->proc_i];
+	ASSERT(device->proc_i != POOL && own->state == PROC_READY);
+	end_proc(own, NULL);
+	loop_timer_stop(own->timer);
+	own->back_off_ns = 0;
+	device->proc_i = POOL;
+	send_next(device);
+}
+
 static void on_deadline(void *arg)
 {
 	struct device *device = arg;
@@ -218,6 +231,9 @@ static void on_answer(struct proc *proc, const struct nvml_reply *reply)
 		sink->on_processes(sink->arg, device->slot, &reply->body.processes);
 	if (probe == HEALTH_PROBE_DRIVER && proc->state == PROC_READY)
 		end_proc(proc, NULL); // the driver went away under it; a new one initialises anew
+	else if (index_of(proc) != POOL && probe == HEALTH_PROBE_OK &&
+		 loop_now_ns(host->loop) - proc->ready_ns > ALONE_FOR_NS)
+		move_back(device);
 	else
 		send_next(device);
 }

@@ -209,7 +209,7 @@ err_status push_new(struct loop *loop, const struct push_config *config, struct 
 	err_status status = ERR_OK;
 	if (!split_url(push, config->url) ||
 	    !usage_text(push->token_file, sizeof push->token_file, str_of(config->token_file)))
-		status = err_set(err, ERR_INVALID, "push.url \"%s\" must be https://HOST:PORT",
+		status = err_set(err, ERR_INVALID, "server.url \"%s\" must be https://HOST:PORT",
 				 config->url);
 	bool is_tls = str_starts(str_of(push->base), STR("https:"));
 	if (status == ERR_OK && is_tls)

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fake_kubelet.h"
+
+#include "base/pb.h"
+#include "sys/fs.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const uint64_t CALL_NS = 5 * UINT64_C(1000000000);
+
+static void copy_text(char *out, size_t out_bytes, struct str text)
+{
+	(void)snprintf(out, out_bytes, STR_FMT, STR_ARG(text));
+}
+
+static void on_devices(void *arg, struct str message)
+{
+	struct fake_kubelet *kubelet = arg;
+	struct pb_reader reader = pb_reader_of(message);
+	struct pb_field field;
+	kubelet->lists++;
+	kubelet->device_count = 0;
+	while (pb_next(&reader, &field) && kubelet->device_count < FAKE_DEVICES_MAX) {
+		struct pb_reader device = pb_reader_of(field.bytes);
+		struct pb_field part;
+		size_t i = kubelet->device_count++;
+		while (pb_next(&device, &part)) {
+			if (part.number == 1)
+				copy_text(kubelet->devices[i].id, FAKE_ID_BYTES, part.bytes);
+			if (part.number == 2)
+				kubelet->devices[i].is_healthy = str_eq_c(part.bytes, "Healthy");
+		}
+	}
+}
+
+static void on_stream_end(void *arg, enum grpc_code code, const char *error, struct str message)
+{
+	struct fake_kubelet *kubelet = arg;
+	(void)code;
+	(void)error;
+	(void)message;
+	kubelet->stream = NULL;
+	kubelet->streams_open--;
+}
+
+static void path_of_plugin(const struct fake_kubelet *kubelet, char out[400])
+{
+	(void)snprintf(out, 400, "%s/%s", kubelet->dir, kubelet->endpoint);
+}
+
+static void dial(void *arg)
+{
+	struct fake_kubelet *kubelet = arg;
+	char path[400];
+	path_of_plugin(kubelet, path);
+	if (kubelet->stream != NULL) { // the older endpoint is dropped
+		grpc_call_cancel(kubelet->stream);
+		kubelet->streams_open--;
+	}
+	const struct grpc_watch_request request = { .socket_path = path,
+						    .method = DP_LIST,
+						    .on_message = on_devices,
+						    .on_done = on_stream_end,
+						    .arg = kubelet };
+	kubelet->stream = grpc_watch_start(kubelet->loop, &request);
+	kubelet->streams_open++;
+}
+
+static void on_register(void *arg, struct grpc_stream *stream, struct str message)
+{
+	struct fake_kubelet *kubelet = arg;
+	struct dp_register request;
+	if (dp_read_register(message, &request, NULL) != ERR_OK) {
+		grpc_finish(stream, GRPC_INVALID_ARGUMENT, "no RegisterRequest");
+		return;
+	}
+	kubelet->registrations++;
+	copy_text(kubelet->endpoint, sizeof kubelet->endpoint, request.endpoint);
+	copy_text(kubelet->resource, sizeof kubelet->resource, request.resource);
+	grpc_send(stream, STR(""));
+	grpc_finish(stream, GRPC_OK, "");
+	loop_defer(kubelet->loop, dial, kubelet);
+}
+
+static void put_row(struct buf *out, const struct fake_kubelet *kubelet,
+		    const struct fake_row *row)
+{
+	AUTO(buf_done) struct buf devices = { 0 };
+	AUTO(buf_done) struct buf container = { 0 };
+	AUTO(buf_done) struct buf pod = { 0 };
+	pb_put_bytes(&devices, 1, str_of(kubelet->resource));
+	pb_put_bytes(&devices, 2, str_of(row->id));
+	pb_put_bytes(&container, 1, str_of(row->container));
+	pb_put_bytes(&container, 2, buf_str(&devices));
+	pb_put_bytes(&pod, 1, str_of(row->pod));
+	pb_put_bytes(&pod, 2, str_of(row->namespace_));
+	pb_put_bytes(&pod, 3, buf_str(&container));
+	pb_put_bytes(out, 1, buf_str(&pod));
+}
+
+static void on_pods_list(void *arg, struct grpc_stream *stream, struct str message)
+{
+	struct fake_kubelet *kubelet = arg;
+	AUTO(buf_done) struct buf out = { 0 };
+	(void)message;
+	if (kubelet->is_deaf)
+		return;
+	for (size_t i = 0; i < kubelet->row_count; i++) {
+		if (kubelet->rows[i].is_listed)
+			put_row(&out, kubelet, &kubelet->rows[i]);
+	}
+	grpc_send(stream, buf_str(&out));
+	grpc_finish(stream, GRPC_OK, "");
+}
+
+static const struct grpc_method registration[] = { { DP_REGISTER, on_register } };
+static const struct grpc_method pods[] = { { PODRES_LIST, on_pods_list } };
+
+void fake_kubelet_init(struct fake_kubelet *kubelet, struct loop *loop, const char *dir)
+{
+	*kubelet = (struct fake_kubelet){ .loop = loop };
+	copy_text(kubelet->dir, sizeof kubelet->dir, str_of(dir));
+	(void)snprintf(kubelet->pod_resources, sizeof kubelet->pod_resources, "%s/pods.sock", dir);
+	copy_text(kubelet->resource, sizeof kubelet->resource, STR("nvidia.com/gpu"));
+}
+
+static void delete_sockets(const struct fake_kubelet *kubelet)
+{
+	DIR *dir = opendir(kubelet->dir);
+	if (dir == NULL)
+		abort();
+	for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+		if (str_ends(str_of(entry->d_name), STR(".sock")) &&
+		    unlinkat(dirfd(dir), entry->d_name, 0) != 0)
+			abort();
+	}
+	(void)closedir(dir);
+}
+
+void fake_kubelet_up(struct fake_kubelet *kubelet)
+{
+	char path[400];
+	struct err err = { 0 };
+	delete_sockets(kubelet);
+	(void)snprintf(path, sizeof path, "%s/kubelet.sock", kubelet->dir);
+	if (grpc_server_new(kubelet->loop, path, registration, 1, kubelet, &kubelet->server,
+			    &err) != ERR_OK ||
+	    grpc_server_new(kubelet->loop, kubelet->pod_resources, pods, 1, kubelet,
+			    &kubelet->pods_server, &err) != ERR_OK) {
+		printf("fake kubelet: %s\n", err.text);
+		abort();
+	}
+}
+
+void fake_kubelet_down(struct fake_kubelet *kubelet)
+{
+	if (kubelet->stream != NULL) {
+		grpc_call_cancel(kubelet->stream);
+		kubelet->streams_open--;
+	}
+	kubelet->stream = NULL;
+	grpc_server_free(kubelet->server);
+	grpc_server_free(kubelet->pods_server);
+	kubelet->server = kubelet->pods_server = NULL;
+}
+
+size_t fake_kubelet_unhealthy(const struct fake_kubelet *kubelet)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < kubelet->device_count; i++)
+		count += kubelet->devices[i].is_healthy ? 0 : 1;
+	return count;
+}
+
+void fake_kubelet_write_checkpoint(struct fake_kubelet *kubelet)
+{
+	AUTO(buf_done) struct buf out = { 0 };
+	char path[400];
+	struct err err = { 0 };
+	buf_put_c(&out, "{\"Data\":{\"PodDeviceEntries\":[");
+	for (size_t i = 0; i < kubelet->row_count; i++) {
+		const struct fake_row *row = &kubelet->rows[i];
+		buf_printf(&out,
+			   "%s{\"PodUID\":\"%s\",\"ContainerName\":\"%s\",\"ResourceName\":\"%s\","
+			   "\"DeviceIDs\":{\"-1\":[\"%s\"]},\"AllocResp\":\"\"}",
+			   i == 0 ? "" : ",", row->uid, row->container, kubelet->resource, row->id);
+	}
+	buf_put_c(&out, "],\"RegisteredDevices\":{}},\"Checksum\":1}");
+	(void)snprintf(path, sizeof path, "%s/kubelet_internal_checkpoint", kubelet->dir);
+	if (fs_write_atomic(path, buf_str(&out), 0600, &err) != ERR_OK) {
+		printf("fake kubelet: %s\n", err.text);
+		abort();
+	}
+}
+
+void fake_kubelet_hold(struct fake_kubelet *kubelet, const struct fake_row *row)
+{
+	if (kubelet->row_count == FAKE_ROWS_MAX)
+		abort();
+	kubelet->rows[kubelet->row_count++] = *row;
+	fake_kubelet_write_checkpoint(kubelet);
+}
+
+struct pending {
+	struct fake_answer *answer;
+	void (*read)(struct fake_answer *answer, struct str message);
+	bool is_done;
+};
+
+static void on_answer(void *arg, enum grpc_code code, const char *error, struct str message)
+{
+	struct pending *pending = arg;
+	pending->is_done = true;
+	pending->answer->code = code;
+	copy_text(pending->answer->error, sizeof pending->answer->error, str_of(error));
+	if (code == GRPC_OK)
+		pending->read(pending->answer, message);
+}
+
+static void call(struct fake_kubelet *kubelet, const char *method, struct str message,
+		 struct pending *pending)
+{
+	char path[400];
+	path_of_plugin(kubelet, path);
+	(void)grpc_call_start(kubelet->loop, path, method, message, CALL_NS, on_answer, pending);
+	while (!pending->is_done)
+		loop_run_once(kubelet->loop, 100);
+}
+
+static void add_id(struct fake_answer *answer, struct str id)
+{
+	if (answer->count < FAKE_DEVICES_MAX)
+		copy_text(answer->ids[answer->count++], FAKE_ID_BYTES, id);
+}
+
+static void read_preferred(struct fake_answer *answer, struct str message)
+{
+	struct pb_reader reader = pb_reader_of(message);
+	struct pb_field container, id;
+	while (pb_next(&reader, &container)) {
+		struct pb_reader ids = pb_reader_of(container.bytes);
+		while (pb_next(&ids, &id))
+			add_id(answer, id.bytes);
+	}
+}
+
+static void read_part(struct fake_answer *answer, const struct pb_field *field)
+{
+	struct pb_reader reader = pb_reader_of(field->bytes);
+	struct pb_field part;
+	struct str name = { 0 }, value = { 0 };
+	while (pb_next(&reader, &part)) {
+		if (part.number == 1)
+			name = part.bytes;
+		else if (part.number == 2)
+			value = part.bytes;
+	}
+	if (field->number == 5)
+		add_id(answer, name);
+	if (field->number == 1 && str_eq_c(name, "NVIDIA_VISIBLE_DEVICES"))
+		answer->is_void = str_eq_c(value, "void");
+}
+
+static void read_allocated(struct fake_answer *answer, struct str message)
+{
+	struct pb_reader reader = pb_reader_of(message);
+	struct pb_field container, field;
+	while (pb_next(&reader, &container)) {
+		struct pb_reader parts = pb_reader_of(container.bytes);
+		while (pb_next(&parts, &field))
+			read_part(answer, &field);
+	}
+}
+
+void fake_kubelet_prefer(struct fake_kubelet *kubelet, const struct str *available, size_t count,
+			 size_t size, struct fake_answer *ret)
+{
+	AUTO(buf_done) struct buf container = { 0 };
+	AUTO(buf_done) struct buf message = { 0 };
+	struct pending pending = { .answer = ret, .read = read_preferred };
+	*ret = (struct fake_answer){ 0 };
+	for (size_t i = 0; i < count; i++)
+		pb_put_bytes(&container, 1, available[i]);
+	pb_put_varint(&container, 3, size);
+	pb_put_bytes(&message, 1, buf_str(&container));
+	call(kubelet, DP_PREFERRED, buf_str(&message), &pending);
+}
+
+void fake_kubelet_allocate(struct fake_kubelet *kubelet, const struct str *ids, size_t count,
+			   struct fake_answer *ret)
+{
+	AUTO(buf_done) struct buf container = { 0 };
+	AUTO(buf_done) struct buf message = { 0 };
+	struct pending pending = { .answer = ret, .read = read_allocated };
+	*ret = (struct fake_answer){ 0 };
+	for (size_t i = 0; i < count; i++)
+		pb_put_bytes(&container, 1, ids[i]);
+	pb_put_bytes(&message, 1, buf_str(&container));
+	call(kubelet, DP_ALLOCATE, buf_str(&message), &pending);
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// A kubelet as device plugins see it: registration, the device list stream, preferred and real
+// allocations, PodResources, the checkpoint file, restarts. Runs on the test's loop; the calls
+// block by running that loop.
+#pragma once
+
+#include "daemons/agent/dp_proto.h"
+#include "net/grpc.h"
+
+enum { FAKE_DEVICES_MAX = 32, FAKE_ROWS_MAX = 64, FAKE_ID_BYTES = 128 };
+
+struct fake_row {
+	char namespace_[64], pod[64], uid[64], container[64], id[FAKE_ID_BYTES];
+	bool is_listed; // by PodResources; the checkpoint has it in any case
+};
+
+struct fake_kubelet {
+	struct loop *loop;
+	char dir[200], pod_resources[200];
+	struct grpc_server *server, *pods_server;
+	struct grpc_call *stream;
+	char endpoint[128], resource[64];
+	unsigned registrations, lists, streams_open;
+	bool is_deaf; // PodResources is not answered
+	struct {
+		char id[FAKE_ID_BYTES];
+		bool is_healthy;
+	} devices[FAKE_DEVICES_MAX];
+	size_t device_count;
+	struct fake_row rows[FAKE_ROWS_MAX];
+	size_t row_count;
+};
+
+void fake_kubelet_init(struct fake_kubelet *kubelet, struct loop *loop, const char *dir);
+void fake_kubelet_up(struct fake_kubelet *kubelet);   // as at its start: deletes all sockets first
+void fake_kubelet_down(struct fake_kubelet *kubelet); // kill -9: the socket file stays
+size_t fake_kubelet_unhealthy(const struct fake_kubelet *kubelet);
+// Adds a holder and writes the checkpoint.
+void fake_kubelet_hold(struct fake_kubelet *kubelet, const struct fake_row *row);
+void fake_kubelet_write_checkpoint(struct fake_kubelet *kubelet);
+
+struct fake_answer {
+	enum grpc_code code;
+	char error[400];
+	char ids[FAKE_DEVICES_MAX][FAKE_ID_BYTES]; // preferred ids, or CDI names
+	size_t count;
+	bool is_void; // the environment says NVIDIA_VISIBLE_DEVICES=void
+};
+void fake_kubelet_prefer(struct fake_kubelet *kubelet, const struct str *available, size_t count,
+			 size_t size, struct fake_answer *ret);
+void fake_kubelet_allocate(struct fake_kubelet *kubelet, const struct str *ids, size_t count,
+			   struct fake_answer *ret);

@@ -197,9 +197,9 @@ def table(figures, targets):
     rows = [head] + [(f.row, number(f.value), f.unit, f.peer or "-", number(f.peer_value), number(f.ratio()),
                       number(f.cpu_s), f"{f.load1:.1f}", targets.get(f.row, "")) for f in figures]
     widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
-    for row, figure in zip(rows, [None, *figures]):
+    for row, figure, after in zip(rows, [None, *figures], [*figures, None]):
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
-        if figure is not None and figure.note:
+        if figure is not None and figure.note and (after is None or after.note != figure.note):
             print(f"    {figure.note}")
 
 

@@ -18,9 +18,9 @@ static void refuse_token(struct call *call)
 	(void)snprintf(key, sizeof key, "peer:%.*s",
 		       (int)min_size(call->request->peer_address.len, 60),
 		       call->request->peer_address.data);
-	if (!limiter_take(api->limiter, str_of(key), loop_now_ns(api->loop), 1,
-			  api->limits.bad_tokens_per_s, 10 * api->limits.bad_tokens_per_s,
-			  &wait_ms)) {
+	struct limiter_rate rate = { api->limits.bad_tokens_per_s,
+				     10 * api->limits.bad_tokens_per_s };
+	if (!limiter_take(api->limiter, str_of(key), loop_now_ns(api->loop), 1, rate, &wait_ms)) {
 		rest_limited(call, wait_ms);
 		return;
 	}

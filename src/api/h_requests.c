@@ -110,7 +110,7 @@ static struct str name_of(struct call *call, const struct request_spec *spec)
 static void create(struct call *call, const struct request_spec *spec)
 {
 	AUTO(json_decrefp)
-	json_t *object = view_request_object(spec, call->tenant, call->object_name);
+	json_t *object = view_request_object(spec, call->body, call->tenant, call->object_name);
 	json_t *notes = json_object_get(json_object_get(object, "metadata"), "annotations");
 	put_text(notes, ANNOTATION_IDEMPOTENCY, str_of(call->key_hash));
 	put_text(notes, ANNOTATION_USER, call->principal.subject);

@@ -10,7 +10,7 @@ enum { UNITS = 1000 }; // of a bucket: thousandths
 
 struct bucket {
 	int64_t level; // in thousandths
-	int64_t rate, burst;
+	struct limiter_rate rate;
 	uint64_t at_ns;
 };
 
@@ -55,8 +55,8 @@ static void fill(struct bucket *bucket, uint64_t now_ns)
 	uint64_t passed_ms = passed_ns / (NS_PER_S / UNITS);
 	if (passed_ms > 3600 * UNITS)
 		passed_ms = 3600 * UNITS;
-	bucket->level =
-		min_i64(bucket->burst * UNITS, bucket->level + (int64_t)passed_ms * bucket->rate);
+	bucket->level = min_i64(bucket->rate.burst * UNITS,
+				bucket->level + (int64_t)passed_ms * bucket->rate.per_s);
 	bucket->at_ns += passed_ms * (NS_PER_S / UNITS);
 	if (passed_ns > NS_PER_S * 3600)
 		bucket->at_ns = now_ns;
@@ -72,7 +72,7 @@ static void make_room(struct limiter *limiter, uint64_t now_ns)
 		fill(bucket, now_ns);
 		if (first.data == NULL)
 			first = key;
-		if (bucket->level == bucket->burst * UNITS)
+		if (bucket->level == bucket->rate.burst * UNITS)
 			drop(limiter, key);
 	}
 	if (map_count(limiter->buckets) >= limiter->keys_max)
@@ -80,26 +80,25 @@ static void make_room(struct limiter *limiter, uint64_t now_ns)
 }
 
 bool limiter_take(struct limiter *limiter, struct str key, uint64_t now_ns, int64_t cost,
-		  int64_t rate, int64_t burst, int64_t *ret_wait_ms)
+		  struct limiter_rate rate, int64_t *ret_wait_ms)
 {
-	ASSERT(rate > 0 && burst > 0 && cost >= 0);
+	ASSERT(rate.per_s > 0 && rate.burst > 0 && cost >= 0);
 	struct bucket *bucket = map_find(limiter->buckets, key);
 	if (bucket == NULL) {
 		if (map_count(limiter->buckets) >= limiter->keys_max)
 			make_room(limiter, now_ns);
 		bucket = calloc(1, sizeof *bucket);
 		ASSERT(bucket != NULL);
-		*bucket = (struct bucket){ burst * UNITS, rate, burst, now_ns };
+		*bucket = (struct bucket){ rate.burst * UNITS, rate, now_ns };
 		(void)map_set(limiter->buckets, key, bucket);
 	}
 	bucket->rate = rate;
-	bucket->burst = burst;
 	fill(bucket, now_ns);
-	int64_t need = min_i64(cost, burst) * UNITS;
+	int64_t need = min_i64(cost, rate.burst) * UNITS;
 	if (bucket->level >= need) {
 		bucket->level -= need;
 		return true;
 	}
-	*ret_wait_ms = (need - bucket->level + rate - 1) / rate;
+	*ret_wait_ms = (need - bucket->level + rate.per_s - 1) / rate.per_s;
 	return false;
 }

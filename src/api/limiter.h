@@ -9,8 +9,12 @@ struct limiter;
 
 struct limiter *limiter_new(size_t keys_max); // NULL without memory
 void limiter_free(struct limiter *limiter);   // NULL allowed
-// Takes cost from the bucket of key, which fills by rate a second up to burst. False: not
-// enough; *ret_wait_ms says when it will be.
+struct limiter_rate {
+	int64_t per_s; // > 0
+	int64_t burst; // > 0
+};
+// Takes cost from the bucket of key, which fills by rate. False: not enough; *ret_wait_ms says
+// when it will be.
 bool limiter_take(struct limiter *limiter, struct str key, uint64_t now_ns, int64_t cost,
-		  int64_t rate, int64_t burst, int64_t *ret_wait_ms);
+		  struct limiter_rate rate, int64_t *ret_wait_ms);
 size_t limiter_count(const struct limiter *limiter);

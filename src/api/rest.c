@@ -65,11 +65,13 @@ static bool is_within_rate(struct call *call)
 {
 	struct api *api = call->api;
 	bool is_agent = call->principal.role == AUTHZ_AGENT;
-	int64_t rate = is_agent ? api->limits.agent_calls_per_s : api->limits.calls_per_s;
-	int64_t burst = is_agent ? 4 * rate : api->limits.calls_burst;
+	struct limiter_rate rate = { api->limits.calls_per_s, api->limits.calls_burst };
+	if (is_agent)
+		rate = (struct limiter_rate){ api->limits.agent_calls_per_s,
+					      4 * api->limits.agent_calls_per_s };
 	int64_t wait_ms = 0;
 	struct str key = call->token_id.len > 0 ? call->token_id : call->principal.subject;
-	if (limiter_take(api->limiter, key, loop_now_ns(api->loop), call->route->cost, rate, burst,
+	if (limiter_take(api->limiter, key, loop_now_ns(api->loop), call->route->cost, rate,
 			 &wait_ms))
 		return true;
 	rest_limited(call, wait_ms);

@@ -80,11 +80,12 @@ static void put_int(json_t *object, const char *key, int64_t value)
 	(void)json_object_set_new(object, key, json_integer((json_int_t)value));
 }
 
-static void put_quantity(json_t *object, const char *key, int64_t value, const char *unit)
+// The caller's own text, so that "16Gi" stays "16Gi".
+static void put_given(json_t *object, const char *key, const json_t *body, const char *name,
+		      const char *absent)
 {
-	char text[40];
-	(void)snprintf(text, sizeof text, "%lld%s", (long long)value, unit);
-	(void)json_object_set_new(object, key, json_string(text));
+	struct str text = json_text(body, name);
+	put_text(object, key, text.len > 0 ? text : str_of(absent));
 }
 
 static void put_borrowed(json_t *object, const char *key, const json_t *value)
@@ -93,7 +94,8 @@ static void put_borrowed(json_t *object, const char *key, const json_t *value)
 		(void)json_object_set(object, key, (json_t *)(uintptr_t)value);
 }
 
-json_t *view_request_object(const struct request_spec *spec, struct str tenant, struct str name)
+json_t *view_request_object(const struct request_spec *spec, const json_t *body, struct str tenant,
+			    struct str name)
 {
 	json_t *object = object_of("GPURequest", tenant, name);
 	json_t *out = json_object(), *models = json_array();
@@ -102,10 +104,9 @@ json_t *view_request_object(const struct request_spec *spec, struct str tenant, 
 	put_text(out, "class", str_of(request_class_name(spec->class_)));
 	put_int(out, "gpus", spec->gpu_count);
 	(void)json_object_set_new(out, "gpuModels", models);
-	if (spec->gpu_memory_mib > 0)
-		put_quantity(out, "gpuMemory", spec->gpu_memory_mib, "Mi");
-	put_quantity(out, "cpu", spec->cpu_milli, "m");
-	put_quantity(out, "memory", spec->memory_bytes, "");
+	put_given(out, "gpuMemory", body, "gpu_memory", "");
+	put_given(out, "cpu", body, "cpu", "1");
+	put_given(out, "memory", body, "memory", "1Gi");
 	if (spec->duration_s > 0)
 		put_int(out, "durationSeconds", spec->duration_s);
 	put_int(out, "maxDurationSeconds", spec->max_duration_s);

@@ -14,7 +14,9 @@
 json_t *view_tenant_object(const struct tenant_spec *spec, const json_t *body);
 // {"spec": {...}} with what the body names.
 json_t *view_tenant_patch(const json_t *body);
-json_t *view_request_object(const struct request_spec *spec, struct str tenant, struct str name);
+// body is where spec was read from.
+json_t *view_request_object(const struct request_spec *spec, const json_t *body, struct str tenant,
+			    struct str name);
 
 // Specs back from objects.
 void view_tenant_quota(const json_t *tenant, struct tenant_quota *ret_quota);

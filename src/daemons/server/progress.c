@@ -106,9 +106,13 @@ static struct state failed_state(const json_t *job, const json_t *pod)
 	if (pod_reason.len > 0) // DeadlineExceeded, Evicted, ...
 		return (struct state){ PHASE_FAILED, json_cstr(pod, "status.reason"),
 				       json_cstr(pod, "status.message") };
-	if (json_text(ended, "reason").len > 0)
+	if (json_text(ended, "reason").len > 0) {
+		struct str message = json_text(ended, "message");
 		return (struct state){ PHASE_FAILED, json_cstr(ended, "reason"),
-				       json_cstr(ended, "message") };
+				       message.len > 0 ? json_cstr(ended, "message")
+						       : "its container failed; see its exit code "
+							 "and its logs" };
+	}
 	return (struct state){ PHASE_FAILED, json_cstr(failed, "reason"),
 			       json_cstr(failed, "message") };
 }

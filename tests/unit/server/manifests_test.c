@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the controllers make, member by member, the comparison that finds drift, and the
+// configuration.
+#include "check.h"
+#include "daemons/server/config.h"
+#include "daemons/server/manifests.h"
+
+static json_t *parse(const char *text)
+{
+	json_t *value = NULL;
+	struct err err;
+	if (json_parse(str_of(text), &value, &err) != ERR_OK)
+		printf("the test's own JSON: %s: %s\n", text, err.text);
+	return value;
+}
+
+static struct str label(const json_t *object, const char *path, const char *key)
+{
+	const json_t *value = json_object_get(json_at(object, path), key);
+	return (struct str){ json_string_value(value), json_string_length(value) };
+}
+
+static void check_tenant(struct check *c)
+{
+	AUTO(json_decrefp)
+	json_t *tenant = parse("{\"metadata\":{\"name\":\"red\",\"uid\":\"u\"},\"spec\":{\"quota\":"
+			       "{\"gpus\":4,\"cpu\":\"1500m\",\"memory\":\"1Gi\",\"pods\":5}}}");
+	AUTO(json_decrefp) json_t *space = manifest_namespace(tenant);
+	CHECK_STR(c, "label", label(space, "metadata.labels", LABEL_TENANT), "red");
+	CHECK_STR(c, "level", label(space, "metadata.labels", "pod-security.kubernetes.io/enforce"),
+		  "restricted");
+	const json_t *owner = json_array_get(json_at(space, "metadata.ownerReferences"), 0);
+	CHECK_STR(c, "owner", json_text(owner, "uid"), "u");
+	struct manifest parts[MANIFEST_TENANT_PARTS];
+	manifest_tenant_parts(tenant, parts);
+	CHECK_STR(c, "gpus", label(parts[0].body, "spec.hard", "requests.nvidia.com/gpu"), "4");
+	CHECK_STR(c, "cpu", label(parts[0].body, "spec.hard", "requests.cpu"), "1500m");
+	CHECK_STR(c, "memory", label(parts[0].body, "spec.hard", "requests.memory"), "1073741824");
+	const json_t *subject = json_array_get(json_at(parts[4].body, "subjects"), 0);
+	CHECK_STR(c, "group", json_text(subject, "name"), "gpuaas:red:member");
+	for (size_t i = 0; i < MANIFEST_TENANT_PARTS; i++) {
+		CHECK_STR(c, parts[i].name, json_text(parts[i].body, "metadata.namespace"), "red");
+		CHECK_STR(c, parts[i].name,
+			  label(parts[i].body, "metadata.labels", LABEL_MANAGED_BY),
+			  "gpuaas-server");
+		json_decref(parts[i].body);
+	}
+}
+
+static void check_job(struct check *c)
+{
+	AUTO(json_decrefp)
+	json_t *request =
+		parse("{\"metadata\":{\"name\":\"j\",\"namespace\":\"red\",\"uid\":\"u\"},\"spec\":"
+		      "{\"gpus\":2,"
+		      "\"gpuModels\":[\"A\",\"B\"],\"gpuMemory\":\"40Gi\",\"cpu\":\"500m\","
+		      "\"memory\":\"2Gi\","
+		      "\"class\":\"training\",\"durationSeconds\":60,\"maxDurationSeconds\":120,"
+		      "\"image\":"
+		      "\"i\",\"args\":[\"-x\"],\"env\":[{\"name\":\"A\",\"value\":\"b\"}]}}");
+	AUTO(json_decrefp) json_t *job = manifest_job(request);
+	const char *pod = "spec.template.spec", *notes = "spec.template.metadata.annotations";
+	const json_t *spec = json_at(job, pod);
+	const json_t *container = json_array_get(json_object_get(spec, "containers"), 0);
+	CHECK_STR(c, "id", label(job, "spec.template.metadata.labels", LABEL_REQUEST), "red.j");
+	CHECK_STR(c, "models", label(job, notes, "gpuaas.io/gpu-models"), "A,B");
+	CHECK_STR(c, "memory", label(job, notes, "gpuaas.io/min-gpu-memory"), "40960Mi");
+	CHECK_STR(c, "duration", label(job, notes, "gpuaas.io/duration"), "60");
+	CHECK_STR(c, "scheduler", json_text(spec, "schedulerName"), "gpuaas");
+	CHECK_STR(c, "class", json_text(spec, "priorityClassName"), "gpuaas-training");
+	CHECK_INT(c, "end", json_int(spec, "activeDeadlineSeconds", 0), 120);
+	CHECK_INT(c, "once", json_int(job, "spec.backoffLimit", 9), 0);
+	CHECK_STR(c, "restart", json_text(spec, "restartPolicy"), "Never");
+	CHECK(c, "not root", json_bool(spec, "securityContext.runAsNonRoot", false));
+	CHECK_STR(c, "seccomp", json_text(spec, "securityContext.seccompProfile.type"),
+		  "RuntimeDefault");
+	CHECK(c, "no token", !json_bool(spec, "automountServiceAccountToken", true));
+	CHECK_STR(c, "gpus", label(container, "resources.limits", "nvidia.com/gpu"), "2");
+	CHECK_STR(c, "cpu", label(container, "resources.limits", "cpu"), "500m");
+	CHECK(c, "no more rights",
+	      !json_bool(container, "securityContext.allowPrivilegeEscalation", true));
+	CHECK_STR(c, "env", json_text(json_array_get(json_object_get(container, "env"), 0), "name"),
+		  "A");
+	AUTO(json_decrefp) json_t *again = manifest_job(request);
+	CHECK(c, "the same each time", json_equal(job, again) == 1);
+}
+
+static const struct {
+	const char *name, *wanted, *actual;
+	bool good;
+} covers[] = {
+	{ "same", "{\"a\":1}", "{\"a\":1}", true },
+	{ "more in an object", "{\"a\":1}", "{\"a\":1,\"b\":2}", true },
+	{ "other value", "{\"a\":1}", "{\"a\":2}", false },
+	{ "missing", "{\"a\":1}", "{}", false },
+	{ "more in an array", "{\"a\":[1]}", "{\"a\":[1,2]}", false },
+	{ "inside an array", "{\"a\":[{\"x\":1}]}", "{\"a\":[{\"x\":1,\"y\":2}]}", true },
+	{ "empty object", "{\"a\":{}}", "{\"a\":{\"b\":1}}", true },
+	{ "absent empty object", "{\"a\":{}}", "{}", true },
+	{ "other type", "{\"a\":{\"b\":1}}", "{\"a\":5}", false },
+};
+
+static const struct {
+	const char *name, *text;
+	bool good;
+} configs[] = {
+	{ "smallest", "tls: {cert: c, key: k}\nstore: sqlite:x\naudit: {dir: d}\n", true },
+	{ "JSON",
+	  "{\"tls\":{\"cert\":\"c\",\"key\":\"k\"},\"store\":\"sqlite:x\",\"audit\":{\"dir\":"
+	  "\"d\"}}",
+	  true },
+	{ "unknown key", "tls: {cert: c, key: k}\nstore: sqlite:x\naudit: {dir: d}\nport: 5\n",
+	  false },
+	{ "unknown key inside",
+	  "tls: {cert: c, key: k, keys: x}\nstore: sqlite:x\naudit: {dir: d}\n", false },
+	{ "without TLS", "store: sqlite:x\naudit: {dir: d}\n", false },
+	{ "without a store", "tls: {cert: c, key: k}\naudit: {dir: d}\n", false },
+	{ "limit of zero",
+	  "tls: {cert: c, key: k}\nstore: x\naudit: {dir: d}\nlimits: {burst: 0}\n", false },
+	{ "no YAML", "tls: [", false },
+	{ "empty", "", false },
+};
+
+static void check_config(struct check *c)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(configs); i++) {
+		AUTO(server_config_done) struct server_config config = { .listen = "untouched" };
+		struct err err = { 0 };
+		err_status status = server_config_parse(str_of(configs[i].text), &config, &err);
+		CHECK(c, configs[i].name, (status == ERR_OK) == configs[i].good);
+		CHECK_STR(c, configs[i].name, str_of(config.listen),
+			  configs[i].good ? "0.0.0.0:8443" : "untouched");
+		CHECK(c, configs[i].name, configs[i].good || err.text[0] != '\0');
+		AUTO(buf_done) struct buf out = { .limit = 0 };
+		if (configs[i].good)
+			server_config_print(&config, &out);
+		json_t *printed = NULL;
+		if (configs[i].good)
+			CHECK_INT(c, "print", json_parse(buf_str(&out), &printed, &err), ERR_OK);
+		json_decref(printed);
+	}
+}
+
+int main(void)
+{
+	struct check c = { 0, 0 };
+	check_tenant(&c);
+	check_job(&c);
+	for (size_t i = 0; i < ARRAY_COUNT(covers); i++) {
+		AUTO(json_decrefp) json_t *wanted = parse(covers[i].wanted);
+		AUTO(json_decrefp) json_t *actual = parse(covers[i].actual);
+		CHECK(&c, covers[i].name, manifest_is_covered(wanted, actual) == covers[i].good);
+	}
+	check_config(&c);
+	return check_done(&c);
+}

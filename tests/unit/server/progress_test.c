@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a request's status is to be, from its Job and pod, and what is to be done next.
+#include "check.h"
+#include "daemons/server/progress.h"
+
+#define META "\"metadata\":{\"name\":\"j\",\"namespace\":\"red\",\"uid\":\"u\",\"generation\":1}"
+#define SPEC "\"spec\":{\"gpus\":1,\"image\":\"x\"}"
+#define CANCELLED "\"spec\":{\"gpus\":1,\"image\":\"x\",\"cancel\":true}"
+#define JOB "{\"metadata\":{\"uid\":\"ju\"},\"status\":{}}"
+#define BOUND "{\"type\":\"PodScheduled\",\"status\":\"True\",\"lastTransitionTime\":\"T1\"}"
+
+static const struct {
+	const char *name, *request, *job, *pod;
+	bool is_admitted, has_tenant;
+	progress_act act;
+	const char *phase, *reason; // phase NULL: no status is written
+} cases[] = {
+	{ "new, quota has room", "{" META "," SPEC "}", NULL, NULL, true, true, PROGRESS_CREATE_JOB,
+	  "Pending", "WaitingForPod" },
+	{ "new, quota is full", "{" META "," SPEC "}", NULL, NULL, false, true, PROGRESS_NONE,
+	  "Pending", "QuotaExceeded" },
+	{ "no tenant", "{" META "," SPEC "}", NULL, NULL, true, false, PROGRESS_NONE, "Pending",
+	  "NoTenant" },
+	{ "job, no pod yet", "{" META "," SPEC "}", JOB, NULL, true, true, PROGRESS_NONE, "Pending",
+	  "WaitingForPod" },
+	{ "pod not seen by the scheduler", "{" META "," SPEC "}", JOB, "{\"status\":{}}", true,
+	  true, PROGRESS_NONE, "Pending", "WaitingForNode" },
+	{ "unschedulable", "{" META "," SPEC "}", JOB,
+	  "{\"status\":{\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"False\","
+	  "\"reason\":\"NoFreeGpu\",\"message\":\"m\"}]}}",
+	  true, true, PROGRESS_NONE, "Pending", "NoFreeGpu" },
+	{ "bound", "{" META "," SPEC "}", JOB, "{\"status\":{\"conditions\":[" BOUND "]}}", true,
+	  true, PROGRESS_NONE, "Pending", "Starting" },
+	{ "image cannot be pulled", "{" META "," SPEC "}", JOB,
+	  "{\"status\":{\"conditions\":[" BOUND "],\"containerStatuses\":[{\"state\":{\"waiting\":"
+	  "{\"reason\":\"ImagePullBackOff\",\"message\":\"m\"}}}]}}",
+	  true, true, PROGRESS_NONE, "Pending", "ImagePullBackOff" },
+	{ "running", "{" META "," SPEC "}", JOB,
+	  "{\"status\":{\"phase\":\"Running\",\"conditions\":[" BOUND "],\"containerStatuses\":"
+	  "[{\"state\":{\"running\":{\"startedAt\":\"T2\"}}}]}}",
+	  true, true, PROGRESS_NONE, "Running", "Running" },
+	{ "pod ended, the Job does not say so yet", "{" META "," SPEC "}", JOB,
+	  "{\"status\":{\"phase\":\"Succeeded\",\"conditions\":[" BOUND "],\"containerStatuses\":"
+	  "[{\"state\":{\"terminated\":{\"exitCode\":0}}}]}}",
+	  true, true, PROGRESS_NONE, "Running", "Ending" },
+	{ "complete", "{" META "," SPEC "}",
+	  "{\"status\":{\"conditions\":[{\"type\":\"Complete\",\"status\":\"True\"}]}}", NULL, true,
+	  true, PROGRESS_NONE, "Succeeded", "Completed" },
+	{ "failed with an exit code", "{" META "," SPEC "}",
+	  "{\"status\":{\"conditions\":[{\"type\":\"Failed\",\"status\":\"True\",\"reason\":"
+	  "\"BackoffLimitExceeded\"}]}}",
+	  "{\"status\":{\"containerStatuses\":[{\"state\":{\"terminated\":{\"exitCode\":3,"
+	  "\"reason\":\"Error\"}}}]}}",
+	  true, true, PROGRESS_NONE, "Failed", "Error" },
+	{ "took too long", "{" META "," SPEC "}",
+	  "{\"status\":{\"conditions\":[{\"type\":\"Failed\",\"status\":\"True\"}]}}",
+	  "{\"status\":{\"reason\":\"DeadlineExceeded\",\"message\":\"m\"}}", true, true,
+	  PROGRESS_NONE, "Failed", "DeadlineExceeded" },
+	{ "pod is gone", "{" META "," SPEC "}",
+	  "{\"status\":{\"conditions\":[{\"type\":\"Failed\",\"status\":\"True\",\"reason\":"
+	  "\"BackoffLimitExceeded\"}]}}",
+	  NULL, true, true, PROGRESS_NONE, "Failed", "BackoffLimitExceeded" },
+	{ "job was deleted by somebody", "{" META "," SPEC ",\"status\":{\"jobUID\":\"ju\"}}", NULL,
+	  NULL, true, true, PROGRESS_NONE, "Failed", "JobDeleted" },
+	{ "cancelled before it was let through", "{" META "," CANCELLED "}", NULL, NULL, true, true,
+	  PROGRESS_NONE, "Cancelled", "Cancelled" },
+	{ "cancelled with a job", "{" META "," CANCELLED "}", JOB, NULL, true, true,
+	  PROGRESS_DELETE_JOB, "Cancelled", "Cancelled" },
+	{ "cancelled too late", "{" META "," CANCELLED "}",
+	  "{\"status\":{\"conditions\":[{\"type\":\"Complete\",\"status\":\"True\"}]}}", NULL, true,
+	  true, PROGRESS_NONE, "Succeeded", "Completed" },
+	{ "ended stays as it ended", "{" META "," SPEC ",\"status\":{\"phase\":\"Failed\"}}", JOB,
+	  NULL, true, true, PROGRESS_NONE, NULL, NULL },
+	{ "a job left by a crash while cancelling",
+	  "{" META "," CANCELLED ",\"status\":{\"phase\":\"Cancelled\"}}", JOB, NULL, true, true,
+	  PROGRESS_DELETE_JOB, NULL, NULL },
+};
+
+static json_t *parse(const char *text)
+{
+	json_t *value = NULL;
+	struct err err;
+	if (text != NULL && json_parse(str_of(text), &value, &err) != ERR_OK)
+		printf("the test's own JSON: %s: %s\n", text, err.text);
+	return value;
+}
+
+static void check_cases(struct check *c)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+		AUTO(json_decrefp) json_t *request = parse(cases[i].request);
+		AUTO(json_decrefp) json_t *job = parse(cases[i].job);
+		AUTO(json_decrefp) json_t *pod = parse(cases[i].pod);
+		struct progress_input input = { .request = request,
+						.job = job,
+						.pod = pod,
+						.is_admitted = cases[i].is_admitted,
+						.has_tenant = cases[i].has_tenant,
+						.now = "T9" };
+		struct progress plan = progress_plan(&input);
+		AUTO(json_decrefp) json_t *status = plan.status;
+		CHECK_INT(c, cases[i].name, plan.act, cases[i].act);
+		CHECK(c, cases[i].name, (status == NULL) == (cases[i].phase == NULL));
+		if (status == NULL)
+			continue;
+		CHECK_STR(c, cases[i].name, json_text(status, "phase"), cases[i].phase);
+		CHECK_STR(c, cases[i].name, json_text(status, "reason"), cases[i].reason);
+		CHECK(c, cases[i].name,
+		      json_array_size(json_object_get(status, "conditions")) == 2);
+	}
+}
+
+static void check_pod_facts(struct check *c)
+{
+	AUTO(json_decrefp) json_t *request = parse("{" META "," SPEC "}");
+	AUTO(json_decrefp) json_t *job = parse(JOB);
+	AUTO(json_decrefp)
+	json_t *pod = parse("{\"metadata\":{\"name\":\"p\",\"annotations\":{\"gpuaas.io/devices\":"
+			    "\"[{\\\"uuid\\\":\\\"GPU-1\\\"},{\\\"uuid\\\":\\\"GPU-2\\\"}]\"}},"
+			    "\"spec\":{\"nodeName\":\"n\"},\"status\":{\"phase\":\"Running\","
+			    "\"conditions\":[" BOUND
+			    "],\"containerStatuses\":[{\"state\":{\"running\":"
+			    "{\"startedAt\":\"T2\"}}}]}}");
+	struct progress_input input = { request, job, pod, true, true, "T9" };
+	struct progress plan = progress_plan(&input);
+	AUTO(json_decrefp) json_t *status = plan.status;
+	CHECK_STR(c, "node", json_text(status, "nodeName"), "n");
+	CHECK_STR(c, "pod", json_text(status, "podName"), "p");
+	CHECK_STR(c, "scheduled", json_text(status, "scheduledTime"), "T1");
+	CHECK_STR(c, "started", json_text(status, "startTime"), "T2");
+	CHECK_STR(c, "job", json_text(status, "jobUID"), "ju");
+	CHECK_INT(c, "devices", json_array_size(json_object_get(status, "devices")), 2);
+	CHECK(c, "not ended", json_object_get(status, "endTime") == NULL);
+	// A second look at the same things changes nothing.
+	AUTO(json_decrefp) json_t *patch = progress_patch(request, status);
+	CHECK(c, "first patch", patch != NULL);
+	(void)json_object_set(request, "status", status);
+	input.now = "T10";
+	plan = progress_plan(&input);
+	AUTO(json_decrefp) json_t *again = progress_patch(request, plan.status);
+	CHECK(c, "no second patch", again == NULL);
+	json_decref(plan.status);
+}
+
+int main(void)
+{
+	struct check c = { 0, 0 };
+	check_cases(&c);
+	check_pod_facts(&c);
+	return check_done(&c);
+}

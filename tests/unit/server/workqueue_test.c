@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// One pass a key at a time, changes during a pass, failures that are repeated, the limit.
+#include "check.h"
+#include "daemons/server/workqueue.h"
+
+struct run {
+	struct workqueue *queue;
+	int passes, open;
+	bool holds;    // do not report from inside
+	int fail_left; // so many passes fail
+	char last[16];
+};
+
+static void on_pass(void *arg, struct str key)
+{
+	struct run *run = arg;
+	run->passes++;
+	run->open++;
+	(void)snprintf(run->last, sizeof run->last, "%.*s", (int)key.len, key.data);
+	if (run->holds)
+		return;
+	bool is_good = run->fail_left == 0;
+	run->fail_left -= is_good ? 0 : 1;
+	run->open--;
+	workqueue_done(run->queue, str_of(run->last), is_good);
+}
+
+static void turn(struct loop *loop)
+{
+	for (int i = 0; i < 3; i++)
+		loop_run_once(loop, 0);
+}
+
+static void check_dirty(struct check *c, struct loop *loop, struct run *run)
+{
+	run->holds = true;
+	workqueue_add(run->queue, STR("a"));
+	turn(loop);
+	CHECK_INT(c, "begun", run->passes, 1);
+	workqueue_add(run->queue, STR("a"));
+	workqueue_add(run->queue, STR("a"));
+	turn(loop);
+	CHECK_INT(c, "not twice at once", run->passes, 1);
+	run->holds = false;
+	run->open--;
+	workqueue_done(run->queue, STR("a"), true);
+	turn(loop);
+	CHECK_INT(c, "once more for all changes", run->passes, 2);
+	CHECK_INT(c, "empty", workqueue_depth(run->queue), 0);
+}
+
+static void check_limit(struct check *c, struct loop *loop, struct run *run)
+{
+	run->holds = true;
+	run->passes = run->open = 0;
+	const char *const keys[] = { "a", "b", "c", "d" };
+	for (size_t i = 0; i < ARRAY_COUNT(keys); i++)
+		workqueue_add(run->queue, str_of(keys[i]));
+	turn(loop);
+	CHECK_INT(c, "two at once", run->open, 2);
+	run->holds = false;
+	workqueue_done(run->queue, STR("a"), true);
+	workqueue_done(run->queue, STR("b"), true);
+	turn(loop);
+	CHECK_INT(c, "all", run->passes, 4);
+	CHECK_STR(c, "in order", str_of(run->last), "d");
+}
+
+static void check_failure(struct check *c, struct loop *loop, struct run *run)
+{
+	run->passes = 0;
+	run->fail_left = 2;
+	workqueue_add(run->queue, STR("f"));
+	turn(loop);
+	CHECK_INT(c, "failed once", run->passes, 1);
+	CHECK_INT(c, "waits", workqueue_depth(run->queue), 1);
+	workqueue_add(run->queue, STR("f"));
+	turn(loop);
+	CHECK_INT(c, "a change does not wait", run->passes, 2);
+	for (int i = 0; i < 200 && run->passes < 3; i++)
+		loop_run_once(loop, 10);
+	CHECK_INT(c, "repeated by itself", run->passes, 3);
+	CHECK_INT(c, "good at last", workqueue_depth(run->queue), 0);
+	CHECK_INT(c, "counted", (int)workqueue_failures(run->queue), 2);
+}
+
+int main(void)
+{
+	struct check c = { 0, 0 };
+	struct loop *loop = NULL;
+	struct run run = { 0 };
+	if (loop_new(&loop, NULL) != ERR_OK)
+		return 1;
+	run.queue = workqueue_new(loop, 2, on_pass, &run);
+	check_dirty(&c, loop, &run);
+	check_limit(&c, loop, &run);
+	check_failure(&c, loop, &run);
+	workqueue_free(run.queue);
+	loop_free(loop);
+	return check_done(&c);
+}

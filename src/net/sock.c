@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/sock.h"
 
+#include "sys/fault.h"
 #include "sys/fs.h"
 
 #include <arpa/inet.h>
@@ -187,7 +188,7 @@ err_status sock_connect(const struct sock_address *address, int *ret_fd, struct 
 	if (address->storage.ss_family != AF_UNIX)
 		tune(fd);
 	const struct sockaddr *to = (const struct sockaddr *)&address->storage;
-	if (connect(fd, to, address->size_bytes) != 0 && errno != EINPROGRESS)
+	if ((fault_due() || connect(fd, to, address->size_bytes) != 0) && errno != EINPROGRESS)
 		return err_set(err, ERR_UNAVAILABLE, "cannot connect: %s", strerror(errno));
 	*ret_fd = fd;
 	fd = -1;
@@ -197,8 +198,9 @@ err_status sock_connect(const struct sock_address *address, int *ret_fd, struct 
 int sock_accept(int listen_fd, int *ret_fd, struct sock_address *ret_peer)
 {
 	struct sock_address peer = { .size_bytes = sizeof peer.storage };
-	int fd = accept4(listen_fd, (struct sockaddr *)&peer.storage, &peer.size_bytes,
-			 SOCK_NONBLOCK | SOCK_CLOEXEC);
+	int fd = fault_due() ? -1
+			     : accept4(listen_fd, (struct sockaddr *)&peer.storage,
+				       &peer.size_bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (fd < 0)
 		// A client that left before it was accepted is no failure of ours.
 		return errno == EAGAIN || errno == ECONNABORTED || errno == EINTR ? 0 : -1;

@@ -2,6 +2,7 @@
 #include "net/stream.h"
 
 #include "net/sock.h"
+#include "sys/fault.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -143,7 +144,7 @@ static bool write_once(struct stream *s, struct str data, size_t *ret_count)
 {
 	struct err err;
 	if (s->tls == NULL) {
-		ssize_t sent = send(s->fd, data.data, data.len, MSG_NOSIGNAL);
+		ssize_t sent = fault_due() ? -1 : send(s->fd, data.data, data.len, MSG_NOSIGNAL);
 		if (sent >= 0) {
 			*ret_count = (size_t)sent;
 			return true;
@@ -244,7 +245,7 @@ static read_result read_once(struct stream *s, char *out, size_t *ret_count)
 {
 	struct err err;
 	if (s->tls == NULL) {
-		ssize_t got = recv(s->fd, out, READ_BYTES, 0);
+		ssize_t got = fault_due() ? -1 : recv(s->fd, out, READ_BYTES, 0);
 		if (got > 0)
 			*ret_count = (size_t)got;
 		else if (got < 0 && errno != EAGAIN && errno != EINTR)

@@ -2,6 +2,7 @@
 #include "net/tls_conn.h"
 
 #include "net/tls_ctx.h"
+#include "sys/fault.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -24,7 +25,7 @@ static bool would_block(void) { return errno == EAGAIN || errno == EINTR; }
 static int bio_write(BIO *bio, const char *data, int count)
 {
 	BIO_clear_retry_flags(bio);
-	ssize_t sent = send(fd_of(bio), data, (size_t)count, MSG_NOSIGNAL);
+	ssize_t sent = fault_due() ? -1 : send(fd_of(bio), data, (size_t)count, MSG_NOSIGNAL);
 	if (sent < 0 && would_block())
 		BIO_set_retry_write(bio);
 	return (int)sent;
@@ -33,7 +34,7 @@ static int bio_write(BIO *bio, const char *data, int count)
 static int bio_read(BIO *bio, char *out, int count)
 {
 	BIO_clear_retry_flags(bio);
-	ssize_t got = recv(fd_of(bio), out, (size_t)count, 0);
+	ssize_t got = fault_due() ? -1 : recv(fd_of(bio), out, (size_t)count, 0);
 	if (got < 0 && would_block())
 		BIO_set_retry_read(bio);
 	if (got == 0)

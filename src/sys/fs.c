@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sys/fs.h"
 
+#include "sys/fault.h"
 #include "sys/random.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@ void fs_closep(int *fd)
 
 err_status fs_read(const char *path, size_t limit_bytes, struct buf *ret_content, struct err *err)
 {
-	AUTO(fs_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	AUTO(fs_closep) int fd = fault_due() ? -1 : open(path, O_RDONLY | O_CLOEXEC);
 	AUTO(buf_done) struct buf content = { .limit = limit_bytes + 1 };
 	if (fd < 0)
 		return errno == ENOENT ? err_set(err, ERR_NOT_FOUND, "%s does not exist", path)
@@ -30,7 +31,7 @@ err_status fs_read(const char *path, size_t limit_bytes, struct buf *ret_content
 		char *room = buf_reserve(&content, want);
 		if (room == NULL)
 			return err_set(err, ERR_LIMIT, "no memory to read %s", path);
-		ssize_t got = read(fd, room, want);
+		ssize_t got = fault_due() ? -1 : read(fd, room, want);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
@@ -52,7 +53,7 @@ err_status fs_read(const char *path, size_t limit_bytes, struct buf *ret_content
 err_status fs_write_all(int fd, struct str content, struct err *err)
 {
 	while (content.len > 0) {
-		ssize_t done = write(fd, content.data, content.len);
+		ssize_t done = fault_due() ? -1 : write(fd, content.data, content.len);
 		if (done < 0 && errno == EINTR)
 			continue;
 		if (done < 0)
@@ -76,25 +77,27 @@ err_status fs_sync_folder_of(const char *path, struct err *err)
 	int n = snprintf(folder, sizeof folder, STR_FMT, STR_ARG(folder_of(path)));
 	if (n < 0 || (size_t)n >= sizeof folder)
 		return err_set(err, ERR_INVALID, "path of %zu bytes is too long", strlen(path));
-	AUTO(fs_closep) int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	AUTO(fs_closep)
+	int fd = fault_due() ? -1 : open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return err_sys(err, errno, "opening folder %s", folder);
-	if (fsync(fd) != 0)
+	if (fault_due() || fsync(fd) != 0)
 		return err_sys(err, errno, "syncing folder %s", folder);
 	return ERR_OK;
 }
 
 static err_status write_new(const char *temp, struct str content, unsigned mode, struct err *err)
 {
-	AUTO(fs_closep) int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, (mode_t)mode);
+	int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+	AUTO(fs_closep) int fd = fault_due() ? -1 : open(temp, flags, (mode_t)mode);
 	if (fd < 0)
 		return err_sys(err, errno, "creating %s", temp);
 	// The mode is part of the contract; the umask must not narrow it.
-	if (fchmod(fd, (mode_t)mode) != 0)
+	if (fault_due() || fchmod(fd, (mode_t)mode) != 0)
 		return err_sys(err, errno, "setting the mode of %s", temp);
 	if (fs_write_all(fd, content, err) != ERR_OK)
 		return err_wrap(err, "%s", temp);
-	if (fsync(fd) != 0)
+	if (fault_due() || fsync(fd) != 0)
 		return err_sys(err, errno, "syncing %s", temp);
 	return ERR_OK;
 }
@@ -111,7 +114,7 @@ err_status fs_write_atomic(const char *path, struct str content, unsigned mode, 
 		(void)unlink(temp); // what is half written helps nobody
 		return err == NULL ? ERR_IO : err->status;
 	}
-	if (rename(temp, path) != 0) {
+	if (fault_due() || rename(temp, path) != 0) {
 		int saved_errno = errno;
 		(void)unlink(temp);
 		return err_sys(err, saved_errno, "renaming to %s", path);
@@ -122,7 +125,7 @@ err_status fs_write_atomic(const char *path, struct str content, unsigned mode, 
 static err_status make_folder(const char *path, unsigned mode, struct err *err)
 {
 	struct stat info;
-	if (mkdir(path, (mode_t)mode) == 0)
+	if (!fault_due() && mkdir(path, (mode_t)mode) == 0)
 		return ERR_OK;
 	if (errno != EEXIST)
 		return err_sys(err, errno, "making folder %s", path);

@@ -4,6 +4,7 @@
 #include "sys/fs.h"
 
 #include "check.h"
+#include "sys/fault.h"
 #include "sys/random.h"
 
 #include <dirent.h>
@@ -130,6 +131,39 @@ static void test_full_disk(struct check *c)
 	(void)umount(disk);
 }
 
+// Every system call of a replacement fails once: the file is then the old or the new one, whole,
+// and nothing else is in the folder.
+static void test_every_fault(struct check *c)
+{
+	struct err err;
+	size_t nth = 1;
+	CHECK_INT(c, "folder", fs_mkdirs(in_folder("faults"), 0755, &err), ERR_OK);
+	for (bool hit = true; hit; nth++) {
+		AUTO(buf_done) struct buf content = { .limit = 0 };
+		const char *path = in_folder("faults/file");
+		CHECK_INT(c, "old", fs_write_atomic(path, STR("old"), 0600, &err), ERR_OK);
+		fault_arm(nth, 1, EIO);
+		err_status status = fs_write_atomic(path, STR("new"), 0600, &err);
+		hit = fault_disarm();
+		CHECK_INT(c, "fails when a call failed", status, hit ? ERR_IO : ERR_OK);
+		CHECK(c, "says which", !hit || err.sys_errno == EIO);
+		CHECK_INT(c, "readable", fs_read(path, 10, &content, &err), ERR_OK);
+		CHECK(c, "whole",
+		      str_eq_c(buf_str(&content), "old") || str_eq_c(buf_str(&content), "new"));
+		CHECK(c, "new when it says so",
+		      status != ERR_OK || str_eq_c(buf_str(&content), "new"));
+		CHECK_INT(c, "alone", count_files(in_folder("faults")), 1);
+	}
+	CHECK(c, "open, mode, write, sync, rename, folder, its sync", nth - 2 >= 7);
+	for (int sys_errno = 0; sys_errno <= 1; sys_errno++) {
+		fault_arm(1, 2, sys_errno == 0 ? EINTR : EACCES);
+		CHECK_INT(c, "interrupted writes go on, others do not",
+			  fs_write_all(STDOUT_FILENO, STR("\n"), &err),
+			  sys_errno == 0 ? ERR_OK : ERR_IO);
+		CHECK(c, "hit", fault_disarm());
+	}
+}
+
 static void test_random(struct check *c)
 {
 	char text[101], uuid[37], other[37];
@@ -161,6 +195,7 @@ int main(void)
 	test_mkdirs(&c);
 	test_write_fails(&c);
 	test_random(&c);
+	test_every_fault(&c);
 	test_full_disk(&c);
 	char command[300];
 	(void)snprintf(command, sizeof command, "rm -rf %s", folder);

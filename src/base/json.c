@@ -9,6 +9,9 @@ err_status json_parse(struct str text, json_t **ret_value, struct err *err)
 	if (text.len > JSON_INPUT_MAX_BYTES)
 		return err_set(err, ERR_LIMIT, "JSON of %zu bytes is larger than %d", text.len,
 			       JSON_INPUT_MAX_BYTES);
+	// jansson 2.14 passes over a NUL behind a number.
+	if (str_find_byte(text, '\0', 0) != SIZE_MAX)
+		return err_set(err, ERR_INVALID, "not valid JSON: it holds a NUL byte");
 	json_error_t at;
 	json_t *value = json_loadb(text.data == NULL ? "" : text.data, text.len,
 				   JSON_REJECT_DUPLICATES, &at);

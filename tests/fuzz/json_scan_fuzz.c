@@ -25,9 +25,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	bool failed;
 	size_t count = count_parts(text, &failed);
 	(void)json_scan_text(json_scan_at(text, "metadata.resourceVersion"));
-	// jansson 2.14 passes over a NUL after a number; we do not.
-	if (str_find_byte(text, '\0', 0) != SIZE_MAX)
-		return 0;
 	AUTO(json_decrefp) json_t *value = NULL;
 	struct err err;
 	if (json_parse(text, &value, &err) != ERR_OK)

@@ -131,6 +131,7 @@ static void test_json(struct check *c)
 	json_t *value = NULL;
 	CHECK_INT(c, "duplicate key", json_parse(STR("{\"a\":1,\"a\":2}"), &value, &err),
 		  ERR_INVALID);
+	CHECK_INT(c, "NUL", json_parse((struct str){ "[0\0]", 4 }, &value, &err), ERR_INVALID);
 	CHECK_INT(c, "trailing bytes", json_parse(STR("{} x"), &value, &err), ERR_INVALID);
 	CHECK(c, "untouched on failure", value == NULL);
 	CHECK_INT(c, "good",

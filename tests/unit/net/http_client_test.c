@@ -383,6 +383,8 @@ static void test_unreachable(struct check *c, struct loop *loop)
 	web_stop(&web);
 }
 
+static void stop_loop(void *arg) { loop_stop(arg); }
+
 static void test_wait(struct check *c, struct loop *loop, struct web *web)
 {
 	AUTO(arena_freep) struct arena *arena = arena_new(1 << 20);
@@ -401,8 +403,14 @@ static void test_wait(struct check *c, struct loop *loop, struct web *web)
 	CHECK_INT(c, "untouched", reply.code, 77);
 	fetch_turn(loop, 20);
 	http_respond(TAKE(web->held), 200, NULL, NULL, STR(""));
-	request.path = STR("/size?n=2000000");
 	request.timeout_ns = 0;
+	loop_defer(loop, stop_loop, loop);
+	CHECK_INT(c, "interrupted", http_call_wait(client, &request, arena, &reply, &err),
+		  ERR_UNAVAILABLE);
+	loop_run(loop); // takes the stop
+	fetch_turn(loop, 20);
+	CHECK(c, "cancelled before it was sent", web->held == NULL);
+	request.path = STR("/size?n=2000000");
 	CHECK_INT(c, "too large for the arena",
 		  http_call_wait(client, &request, arena, &reply, &err), ERR_LIMIT);
 	http_client_free(client);

@@ -64,6 +64,8 @@ static void put_lines(struct buf *out, const struct bill *bill, struct str tenan
 		put_line(out, &bill->lines[i], put);
 		before = ",";
 	}
+	if (before[0] == '\0' && tenant.len > 0) // used nothing
+		put_line(out, &(struct bill_line){ .tenant = tenant }, put);
 }
 
 typedef void put_value_fn(struct buf *out, const struct bill_line *line);
@@ -205,10 +207,12 @@ void bill_format_csv(struct buf *out, const struct bill *bill, struct str tenant
 	struct bill_line sum = { 0 }, total = { 0 }, difference = { 0 };
 	buf_put_c(out, "from,to,tenant,currency,capacity,energy,shared,total,"
 		       "idle_shared_capacity,invoice_cents,gpu_seconds\r\n");
+	bool any = false;
 	for (size_t i = 0; i < bill->line_count; i++) {
 		const struct bill_line *line = &bill->lines[i];
 		if (is_wanted(line, tenant))
 			put_csv_row(out, line->tenant, bill, line);
+		any = any || is_wanted(line, tenant);
 		sum.capacity_nano += line->capacity_nano;
 		sum.energy_nano += line->energy_nano;
 		sum.shared_nano += line->shared_nano;
@@ -217,6 +221,8 @@ void bill_format_csv(struct buf *out, const struct bill *bill, struct str tenant
 		sum.cents += line->cents;
 		sum.gpu_seconds_nano += line->gpu_seconds_nano;
 	}
+	if (!any && tenant.len > 0)
+		put_csv_row(out, tenant, bill, &(struct bill_line){ .tenant = tenant });
 	if (tenant.len > 0)
 		return;
 	total = (struct bill_line){ .capacity_nano = bill->assets_nano,

@@ -21,7 +21,8 @@ enum {
 	TYPE_BYTES = 6,
 	OFFSET_MAX_S = 26 * 3600,
 	COUNT_MAX = 10000,
-	NAME_MAX_BYTES = 64
+	NAME_MAX_BYTES = 64,
+	RULE_SHOWN_BYTES = 80,
 };
 
 // The counts of one block of the file, in the order of its header.
@@ -113,8 +114,8 @@ static err_status read_footer(struct str rest, struct zone *zone, struct err *er
 	if (rule.len == 0)
 		return ERR_OK;
 	if (!zone_rule_parse(rule, &zone->rule))
-		return err_set(err, ERR_INVALID, "time zone rule \"%.80s\" is not understood",
-			       rule.data);
+		return err_set(err, ERR_INVALID, "time zone rule \"" STR_FMT "\" is not understood",
+			       STR_ARG(str_slice(rule, 0, RULE_SHOWN_BYTES)));
 	zone->has_rule = true;
 	return ERR_OK;
 }

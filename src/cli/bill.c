@@ -13,17 +13,17 @@ static const struct cli_column bill_columns[] = {
 	{ "ENERGY", "energy" }, { "SHARED", "shared" },           { "TOTAL", "total" },
 };
 
-// The tenants of an answer as rows, whether they come as an object or as an array.
+// The tenants of an answer as rows.
 static json_t *tenant_rows(const json_t *answer)
 {
-	json_t *by_tenant = json_at(answer, "by_tenant"), *rows = json_array(), *row;
+	json_t *rows = json_array(), *row;
 	const char *name;
-	if (json_is_array(by_tenant))
-		(void)json_array_extend(rows, by_tenant);
-	json_object_foreach(by_tenant, name, row)
+	json_object_foreach(json_at(answer, "by_tenant"), name, row)
 	{
 		json_t *copy = json_copy(row);
 		(void)json_object_set_new(copy, "tenant", json_string(name));
+		(void)json_object_set(copy, "gpu_seconds",
+				      json_object_get(json_at(answer, "gpu_seconds"), name));
 		(void)json_array_append_new(rows, copy);
 	}
 	return rows;
@@ -33,15 +33,19 @@ static void print_table(struct cli *cli, const json_t *answer)
 {
 	AUTO(json_decrefp) json_t *rows = tenant_rows(answer);
 	cli_print(cli, rows, bill_columns, ARRAY_COUNT(bill_columns));
-	if (cli->format != CLI_TABLE)
-		return;
 	struct str tco = json_text(answer, "tco");
-	if (tco.len > 0)
-		printf("\ntotal cost of ownership: " STR_FMT " %s\n", STR_ARG(tco),
-		       json_cstr(answer, "currency"));
-	if (json_at(answer, "conserved") != NULL)
-		printf("tenants + unallocated = total: %s\n",
-		       json_bool(answer, "conserved", false) ? "yes, to the nano" : "NO");
+	if (cli->format != CLI_TABLE || tco.len == 0)
+		return;
+	printf("\ntotal cost of ownership: " STR_FMT " %s\n", STR_ARG(tco),
+	       json_cstr(answer, "currency"));
+	printf("tenants + unallocated:   %s, difference %s\n",
+	       json_cstr(answer, "conservation.tenants_and_unallocated"),
+	       json_cstr(answer, "conservation.difference"));
+	const json_t *stray = json_at(answer, "gpus_without_asset");
+	for (size_t i = 0; i < json_array_size(stray); i++)
+		(void)fprintf(stderr,
+			      "warning: GPU %s is in no asset, its capacity costs nothing\n",
+			      json_string_value(json_array_get(stray, i)));
 }
 
 int verb_bill_show(struct cli *cli, int argc, char **argv)
@@ -65,6 +69,15 @@ int verb_bill_show(struct cli *cli, int argc, char **argv)
 		path = cli_path(cli, arena_printf(cli->arena, "%s&tenant=", path), tenant, "");
 	if (idle != NULL)
 		path = cli_path(cli, arena_printf(cli->arena, "%s&idle=", path), idle, "");
+	if (cli->format == CLI_CSV) { // with the proof, as the server writes it
+		struct str text;
+		int code = cli_call_text(cli, "GET",
+					 arena_printf(cli->arena, "%s&format=csv", path),
+					 "text/csv", (struct str){ NULL, 0 }, &text);
+		if (code == CLI_OK)
+			(void)fwrite(text.data, 1, text.len, stdout);
+		return code;
+	}
 	json_t *answer = NULL;
 	int code = cli_call(cli, "GET", path, NULL, &answer);
 	if (code != CLI_OK)

@@ -146,6 +146,21 @@ int cli_call_pages(struct cli *cli, const char *path, json_t **ret_items)
 	return CLI_OK;
 }
 
+static void wake(void *arg) { *(bool *)arg = true; }
+
+void cli_pause(struct cli *cli, uint64_t pause_ms)
+{
+	ASSERT(cli->loop != NULL);
+	bool is_over = false;
+	struct loop_timer *timer = loop_timer_new(cli->loop, wake, &is_over);
+	if (timer == NULL)
+		return;
+	loop_timer_set(timer, pause_ms * UINT64_C(1000000));
+	while (!is_over)
+		loop_run_once(cli->loop, -1);
+	loop_timer_free(timer);
+}
+
 const char *cli_path(struct cli *cli, const char *before, const char *text, const char *after)
 {
 	return arena_printf(cli->arena, "%s" STR_FMT "%s", before,

@@ -64,6 +64,8 @@ MUST_USE int cli_call(struct cli *cli, const char *method, const char *path, jso
 		      json_t **ret_answer);
 // All items of a list, page after page, as an array.
 MUST_USE int cli_call_pages(struct cli *cli, const char *path, json_t **ret_items);
+// Waits on the loop, which must exist: after a first call.
+void cli_pause(struct cli *cli, uint64_t pause_ms);
 // before + text escaped for a URL + after, in the arena.
 const char *cli_path(struct cli *cli, const char *before, const char *text, const char *after);
 

@@ -26,8 +26,7 @@ static void print_explain(struct cli *cli, const json_t *answer)
 		cli_print(cli, reasons, reason_columns, ARRAY_COUNT(reason_columns));
 }
 
-// NAMESPACE/POD or the id of a request: a namespace is a tenant and a pod's name begins with its
-// request's, so both lead to the same question; the server finds the pod.
+// NAMESPACE/POD or the id of a request.
 int verb_explain(struct cli *cli, int argc, char **argv)
 {
 	int count;
@@ -36,9 +35,15 @@ int verb_explain(struct cli *cli, int argc, char **argv)
 	if (count != 1)
 		return cli_usage("explain", "want NAMESPACE/POD or TENANT.NAME, not %d arguments",
 				 count);
-	const char *slash = strchr(argv[0], '/');
-	const char *path = slash == NULL ? cli_path(cli, "/v1/requests/", argv[0], "/explain")
-					 : cli_path(cli, "/v1/explain?pod=", argv[0], "");
+	const char *slash = strchr(argv[0], '/'), *path;
+	if (slash == NULL) {
+		path = cli_path(cli, "/v1/requests/", argv[0], "/explain");
+	} else {
+		struct str tenant = { argv[0], (size_t)(slash - argv[0]) };
+		path = cli_path(cli, "/v1/explain?tenant=", arena_cstr(cli->arena, tenant),
+				"&pod=");
+		path = cli_path(cli, path, slash + 1, "");
+	}
 	json_t *answer = NULL;
 	int code = cli_call(cli, "GET", path, NULL, &answer);
 	if (code != CLI_OK)
@@ -81,16 +86,71 @@ int verb_quota_check(struct cli *cli, int argc, char **argv)
 	return CLI_OK;
 }
 
+static int fetch_logs(struct cli *cli, const char *id, struct str *ret_text)
+{
+	return cli_call_text(cli, "GET", cli_path(cli, "/v1/requests/", id, "/logs"), "text/plain",
+			     (struct str){ NULL, 0 }, ret_text);
+}
+
+// Whether the request has ended; asked before its output, so that the last output is seen.
+static int fetch_ended(struct cli *cli, const char *id, bool *ret_ended, bool *ret_started)
+{
+	json_t *request = NULL;
+	int code = cli_call(cli, "GET", cli_path(cli, "/v1/requests/", id, ""), NULL, &request);
+	if (code != CLI_OK)
+		return code;
+	*ret_ended = json_text(request, "ended").len > 0;
+	*ret_started = *ret_ended || json_text(request, "started").len > 0;
+	json_decref(request);
+	return CLI_OK;
+}
+
+// Asks again every second and prints what is new. The output only grows, until a restart of the
+// container begins it anew.
+static int follow_logs(struct cli *cli, const char *id)
+{
+	enum { PAUSE_MS = 1000 };
+	size_t printed = 0;
+	bool has_ended = false, has_started = false;
+	struct arena *kept = cli->arena; // each round has its own memory
+	while (!has_ended) {
+		AUTO(arena_freep) struct arena *round = arena_new(CLI_ARENA_BYTES);
+		struct str text = { NULL, 0 };
+		if (round == NULL)
+			return CLI_FAILED;
+		cli->arena = round;
+		int code = fetch_ended(cli, id, &has_ended, &has_started);
+		if (code == CLI_OK && has_started)
+			code = fetch_logs(cli, id, &text);
+		cli->arena = kept;
+		if (code != CLI_OK)
+			return code;
+		if (text.len < printed)
+			printed = 0;
+		(void)fwrite(text.data + printed, 1, text.len - printed, stdout);
+		printed = text.len;
+		if (fflush(stdout) != 0)
+			return CLI_FAILED;
+		if (!has_ended)
+			cli_pause(cli, PAUSE_MS);
+	}
+	return CLI_OK;
+}
+
 int verb_logs(struct cli *cli, int argc, char **argv)
 {
+	bool follow = false;
+	struct cli_option options[] = { { "-f", NULL, &follow, 0 },
+					{ "--follow", NULL, &follow, 0 } };
 	int count;
-	if (!cli_options(cli, argc, argv, NULL, 0, &count))
+	if (!cli_options(cli, argc, argv, options, ARRAY_COUNT(options), &count))
 		return CLI_USAGE;
 	if (count != 1)
 		return cli_usage("logs", "want one id (TENANT.NAME), not %d", count);
+	if (follow)
+		return follow_logs(cli, argv[0]);
 	struct str text;
-	int code = cli_call_text(cli, "GET", cli_path(cli, "/v1/requests/", argv[0], "/logs"),
-				 "text/plain", (struct str){ NULL, 0 }, &text);
+	int code = fetch_logs(cli, argv[0], &text);
 	if (code == CLI_OK)
 		(void)fwrite(text.data, 1, text.len, stdout);
 	return code;

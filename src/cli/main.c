@@ -2,6 +2,7 @@
 // The command line: finds the verb, reads the saved login, runs it.
 #include "cli/verbs.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +27,8 @@ static const struct cli_verb verbs[] = {
 	{ "ps", "requests you may see", "gpuaas ps [--tenant T] [--state S]", verb_ps },
 	{ "explain", "why something waits, and what would help",
 	  "gpuaas explain TENANT.NAME | NAMESPACE/POD", verb_explain },
-	{ "logs", "output of a request", "gpuaas logs TENANT.NAME", verb_logs },
+	{ "logs", "output of a request",
+	  "gpuaas logs TENANT.NAME [-f]   (-f: goes on until the request has ended)", verb_logs },
 	{ "cancel", "end a request", "gpuaas cancel TENANT.NAME", verb_cancel },
 	{ "quota check", "whether a request would fit, wait or be refused",
 	  "gpuaas quota check --gpus N [--cpu C] [--memory M] [--tenant T]", verb_quota_check },
@@ -157,8 +159,10 @@ static int run_verb(const struct cli_verb *verb, int argc, char **argv)
 	if (cli.loop != NULL)
 		loop_free(cli.loop);
 	arena_free(cli.arena);
-	if (fflush(stdout) != 0) {
-		(void)fprintf(stderr, "error: standard output could not be written\n");
+	if (fflush(stdout) != 0 || ferror(stdout) != 0) {
+		if (errno != EPIPE) // a reader that has seen enough needs no message
+			(void)fprintf(stderr, "error: standard output could not be written: %s\n",
+				      strerror(errno));
 		code = CLI_FAILED;
 	}
 	return code;

@@ -1,0 +1,185 @@
+"""The command line against a real server without a cluster: login, output, exit codes, secrets."""
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import time
+import zlib
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("GPUAAS_BUILD", ROOT / "build" / "gcc")) / "src"
+DAY = ROOT / "tests" / "golden" / "billing" / "worked_day"
+PERIOD = ["--from", "2026-02-10T00:00:00Z", "--to", "2026-02-11T00:00:00Z"]
+DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+def token_of(body):
+    check, digits = zlib.crc32(body.encode()), ""
+    for _ in range(6):
+        digits, check = DIGITS[check % 62] + digits, check // 62
+    return f"gpx_{body}{digits}"
+
+
+ADMIN = token_of("zQWBuTSOoRi4A9spHcVY5ncnsDkxkJ")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Installation:
+    """A server in its own folder, and the command line logged in to it as the first admin."""
+
+    def __init__(self, folder):
+        self.folder, self.port = folder, free_port()
+        self.url, self.ca = f"https://localhost:{self.port}", folder / "cert.pem"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                        "-keyout", folder / "key.pem", "-out", self.ca, "-days", "2", "-subj", "/CN=localhost",
+                        "-addext", "subjectAltName=DNS:localhost"], check=True, capture_output=True)
+        (folder / "admin.token").write_text(ADMIN + "\n")
+        (folder / "admin.token").chmod(0o600)
+        (folder / "server.json").write_text(json.dumps({
+            "listen": f"127.0.0.1:{self.port}", "tls": {"cert": str(self.ca), "key": str(folder / "key.pem")},
+            "kubernetes": "none", "store": f"sqlite:{folder}/store.db", "audit": {"dir": str(folder / "audit")},
+            "bootstrap_admin_token_file": str(folder / "admin.token")}))
+        self.log = open(folder / "server.log", "wb")
+        self.server = subprocess.Popen([BUILD / "daemons" / "server" / "gpuaas-server", "--config",
+                                        folder / "server.json"], stderr=self.log)
+        for _ in range(100):
+            if b'"serving"' in (folder / "server.log").read_bytes() or self.server.poll() is not None:
+                break
+            time.sleep(0.1)
+        assert self.server.poll() is None, (folder / "server.log").read_text()
+        done = self.run("login", "--server", self.url, "--ca", str(self.ca), stdin=ADMIN + "\n")
+        assert done.returncode == 0, done.stderr
+
+    def close(self):
+        self.server.terminate()
+        self.server.wait(timeout=10)
+        self.log.close()
+
+    def run(self, *words, stdin="", **environment):
+        return subprocess.run([BUILD / "cli" / "gpuaas", *words], input=stdin, text=True, capture_output=True,
+                              check=False, env={"PATH": os.environ["PATH"], "HOME": str(self.folder),
+                                                "XDG_CONFIG_HOME": str(self.folder / "config"), **environment})
+
+    def out(self, *words, **more):
+        done = self.run(*words, **more)
+        assert done.returncode == 0, (words, done.stderr)
+        return done.stdout
+
+    def data(self, *words, **more):
+        """Of verbs of one word (whoami, ps) or two; what follows them may end with -- WORDS."""
+        verb = 1 if words[0] in ("whoami", "ps") else 2
+        return json.loads(self.out(*words[:verb], "-o", "json", *words[verb:], **more))
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    installation = Installation(tmp_path_factory.mktemp("cli"))
+    yield installation
+    installation.close()
+
+
+def test_the_saved_login_is_private(here):
+    saved = here.folder / "config" / "gpuaas" / "config.json"
+    assert saved.stat().st_mode & 0o777 == 0o600 and saved.parent.stat().st_mode & 0o777 == 0o700
+    assert here.data("whoami")["role"] == "platform-admin"
+
+
+def test_a_token_is_never_an_argument(here):
+    done = here.run("login", "--server", here.url, ADMIN)
+    assert done.returncode == 2 and "standard input" in done.stderr
+    assert here.run("whoami", "--token", ADMIN).returncode == 2
+
+
+def test_a_wrong_token_does_not_replace_the_good_one(here):
+    done = here.run("login", stdin=token_of("0" * 30))
+    assert done.returncode == 4 and here.run("whoami").returncode == 0
+
+
+def test_forms_of_output(here):
+    here.out("tenant", "create", "forms", "--gpus", "2", "--display-name", "=Team, \"A\"")
+    assert [r["name"] for r in here.data("tenant", "list")] == ["forms"]
+    assert here.out("tenant", "list", "-o", "name") == "forms\n"
+    table = here.out("tenant", "list").splitlines()
+    assert table[0].split()[:2] == ["NAME", "STATE"] and table[1].startswith("forms ")
+    assert "\x1b" not in "".join(table)
+    rows = here.out("tenant", "list", "-o", "csv").splitlines()
+    assert rows[0].startswith("name,") and rows[1].startswith("forms,")
+    assert len(here.out("tenant", "list", "--no-headers").splitlines()) == 1
+    here.out("tenant", "delete", "forms", "--yes")
+
+
+EXIT_CODES = [
+    (2, []), (2, ["nothing"]), (2, ["tenant", "show"]), (2, ["tenant", "list", "-o", "xml"]), (2, ["ps", "--what"]),
+    (2, ["tenant", "delete", "codes"]), (2, ["ps", "--tenant"]), (2, ["token", "list", "--tenant", "a", "--tenant", "b"]),
+    (1, ["tenant", "create", "Not_A_Label"]), (3, ["tenant", "show", "absent"]), (3, ["explain", "absent/pod"]),
+    (3, ["request", "show", "codes.absent"]), (5, ["tenant", "create", "codes"]),
+    (6, ["request", "create", "--tenant", "codes", "--gpus", "3", "--image", "a/b:1"]),
+    (8, ["ps", "--server", "https://localhost:1"]), (0, ["--help"]), (0, ["tenant", "--help"]), (0, ["ps", "--help"]),
+]
+
+
+def test_exit_codes(here):
+    here.out("tenant", "create", "codes", "--gpus", "2")
+    for code, words in EXIT_CODES:
+        done = here.run(*words)
+        assert done.returncode == code, (words, done.returncode, done.stderr)
+        assert bool(done.stdout) == (code == 0), words
+        assert bool(done.stderr) == (code != 0), words
+    assert here.run("ps", GPUAAS_TOKEN="gpx_nothing").returncode == 4
+    here.out("tenant", "delete", "codes", "--yes")
+
+
+def test_a_members_day(here):
+    here.out("tenant", "create", "day", "--gpus", "2")
+    here.out("tenant", "add-member", "day", "ann")
+    made = here.data("token", "create", "--role", "member", "--user", "ann", "--tenant", "day", "--expires-in", "1h")
+    ann = {"GPUAAS_TOKEN": made["token"]}
+    created = here.data("request", "create", "--gpus", "1", "--image", "a/b:1", "--name", "job", "--env", "A=b=c",
+                        "--", "--seconds", "5", **ann)
+    assert (created["id"], created["spec"]["args"]) == ("day.job", ["--seconds", "5"])
+    assert here.data("ps", **ann)[0]["id"] == "day.job"
+    assert "NoCluster" in here.out("explain", "day.job", **ann)
+    assert here.run("logs", "day.job", **ann).returncode == 5
+    here.out("cancel", "day.job", **ann)
+    assert here.data("request", "show", "day.job", **ann)["state"] == "Cancelled"
+    assert here.run("tenant", "create", "other", **ann).returncode == 4
+    here.out("token", "revoke", made["id"])
+    assert here.run("ps", **ann).returncode == 4
+    assert made["token"] not in here.out("token", "list", "-o", "json")
+    assert made["token"] not in (here.folder / "server.log").read_text()
+
+
+def test_bill_and_documents(here):
+    for kind in ("assets", "prices", "pools"):
+        here.out("bill", "document", kind, "-f", str(DAY / f"{kind}.json"))
+        assert here.data("bill", "document", kind) == json.loads((DAY / f"{kind}.json").read_text())
+    answer = here.data("bill", "show", *PERIOD)
+    assert answer["by_tenant"] == {"~unallocated": {"capacity": "144", "energy": "0", "shared": "21", "total": "165"}}
+    assert answer["conservation"]["difference"] == "0"
+    table = here.out("bill", "show", *PERIOD)
+    assert "total cost of ownership: 165 EUR" in table and "difference 0" in table
+    assert here.out("bill", "show", *PERIOD, "-o", "csv").splitlines()[-1].startswith(PERIOD[1])
+    assert here.run("bill", "show", "--from", PERIOD[1]).returncode == 2
+    assert here.run("bill", "document", "rents").returncode == 2
+
+
+def test_audit_verify(here):
+    checkpoint, files = here.folder / "checkpoint.json", sorted((here.folder / "audit").glob("*.jsonl"))
+    checkpoint.write_text(here.out("audit", "export", "--checkpoint"))
+    words = ["audit", "verify", *(w for f in files for w in ("--file", str(f)))]
+    assert "the chain is whole" in here.out(*words, "--checkpoint", str(checkpoint))
+    cut = here.folder / "cut.jsonl"
+    cut.write_text("".join(files[0].read_text().splitlines(keepends=True)[:-2]))
+    assert here.run("audit", "verify", "--file", str(cut), "--checkpoint", str(checkpoint)).returncode == 9
+    changed = here.folder / "changed.jsonl"
+    changed.write_text(files[0].read_text().replace('"actor":"admin"', '"actor":"nobody"', 1))
+    done = here.run("audit", "verify", "--file", str(changed))
+    assert done.returncode == 9 and "first bad record: " in done.stdout

@@ -132,6 +132,8 @@ program_start() {
 		exec 9<&- </dev/null >>"$tb_state/log/$name.log" 2>&1
 		me=$BASHPID
 		cgroup_join "$group"
+		# All of them are Go programs, and short of processors rather than of memory.
+		export GOGC=300
 		printf '%s %s\n' "$me" "$(process_ticks "$me")" >"$tb_run/pid/.$name"
 		mv "$tb_run/pid/.$name" "$tb_run/pid/$name"
 		cd /

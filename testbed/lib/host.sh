@@ -2,8 +2,10 @@
 # The host: what it must offer, what is already taken, the bridge, and the kernel settings that
 # the kubelet changes, which `down` puts back.
 
-tb_tools="ip nft runc nsenter unshare openssl curl jq setsid flock busybox:busybox-static cc:gcc
-	conntrack python3 ss:iproute2 findmnt:util-linux mknod:coreutils"
+# PROGRAM:PACKAGE
+tb_tools="ip:iproute2 ss:iproute2 nft:nftables runc:runc nsenter:util-linux unshare:util-linux
+	mountpoint:util-linux flock:util-linux setsid:util-linux openssl:openssl curl:curl jq:jq
+	cc:gcc python3:python3 sysctl:procps"
 # vm.* and kernel.* are the kubelet's doing; the forward switch is ours.
 tb_sysctls="net/ipv4/ip_forward vm/overcommit_memory vm/panic_on_oom kernel/panic
 	kernel/panic_on_oops kernel/keys/root_maxkeys kernel/keys/root_maxbytes"
@@ -21,11 +23,9 @@ host_check() {
 host_check_tools() {
 	local entry absent=""
 	for entry in $tb_tools; do
-		command -v "${entry%%:*}" >/dev/null || absent+=" ${entry##*:}"
+		command -v "${entry%:*}" >/dev/null || absent+=" ${entry##*:}"
 	done
-	absent=${absent/ ip / iproute2 }
-	[ -z "$absent" ] || die "programs are absent:$absent" \
-		"apt-get install \$(cat $tb_root/tools/packages.txt)"
+	[ -z "$absent" ] || die "programs are absent, of the packages:$absent" "apt-get install$absent"
 	[ -n "$(cni_bin_dir)" ] || die "the CNI plugins bridge and host-local are absent" \
 		"apt-get install containernetworking-plugins"
 }

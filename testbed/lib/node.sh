@@ -84,12 +84,15 @@ node_write_containerd() {
 		]
 		[grpc]
 		  address = "/run/containerd/containerd.sock"
+		[plugins."io.containerd.metadata.v1.bolt"]
+		  no_sync = true
 		[plugins."io.containerd.cri.v1.images"]
 		  snapshotter = "$tb_snapshotter"
 		  disable_snapshot_annotations = true
 		  [plugins."io.containerd.cri.v1.images".pinned_images]
 		    sandbox = "testbed.local/pause:1"
 		[plugins."io.containerd.cri.v1.runtime"]
+		  stats_collect_period = 60
 		  disable_apparmor = true
 		  restrict_oom_score_adj = $restrict
 		  enable_cdi = true

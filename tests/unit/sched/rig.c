@@ -15,7 +15,7 @@ void rig_done(struct rig *rig)
 {
 	const char *broken = sched_check(rig->sched);
 	if (broken != NULL) {
-		printf("broken: %s\n", broken);
+		fprintf(stderr, "broken: %s\n", broken);
 		abort();
 	}
 	sched_free(rig->sched);
@@ -26,7 +26,7 @@ static void must(bool good, const char *what, const struct err *err)
 {
 	if (good)
 		return;
-	printf("rig: %s: %s\n", what, err == NULL ? "" : err->text);
+	fprintf(stderr, "rig: %s: %s\n", what, err == NULL ? "" : err->text);
 	abort();
 }
 

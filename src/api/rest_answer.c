@@ -45,8 +45,25 @@ static void log_call(const struct call *call)
 	       call->code, "user", user, "tenant", tenant, NULL);
 }
 
+// Keeps a success for repetitions, forgets everything else: it may be repeated in earnest. Only
+// after the audit record is durable, or a repetition would acknowledge what is not recorded.
+static void keep_answer(struct call *call)
+{
+	struct err err;
+	struct str key = str_of(call->key_hash);
+	if (key.len == 0)
+		return;
+	err_status status = call->status < 300
+				    ? answers_finish(call->api->sql, key, call->status,
+						     call->is_secret ? STR("") : call->answer, &err)
+				    : answers_forget(call->api->sql, key, &err);
+	if (status != ERR_OK)
+		log_err(LOG_WARN, "answer for an idempotency key is not kept", &err);
+}
+
 static void send_now(struct call *call)
 {
+	keep_answer(call);
 	count(call);
 	log_call(call);
 	(void)rest_header_add(call, "X-Request-Id", str_of(call->id));
@@ -99,26 +116,10 @@ static void record(struct call *call, const char *stage, audit_done_fn *on_done)
 	audit_put(call->api->audit, &record, on_done, call);
 }
 
-// Keeps a success for repetitions, forgets everything else: it may be repeated in earnest.
-static void keep_answer(struct call *call)
-{
-	struct err err;
-	struct str key = str_of(call->key_hash);
-	if (key.len == 0)
-		return;
-	err_status status = call->status < 300
-				    ? answers_finish(call->api->sql, key, call->status,
-						     call->is_secret ? STR("") : call->answer, &err)
-				    : answers_forget(call->api->sql, key, &err);
-	if (status != ERR_OK)
-		log_err(LOG_WARN, "answer for an idempotency key is not kept", &err);
-}
-
 static void finish(struct call *call)
 {
 	ASSERT(!call->is_answered);
 	call->is_answered = true;
-	keep_answer(call);
 	bool is_refused = call->route != NULL && call->route->access != ROUTE_PUBLIC &&
 			  (call->status == 401 || call->status == 403);
 	if (call->is_audited || (call->route != NULL && call->route->access == ROUTE_AGENT &&

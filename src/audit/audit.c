@@ -170,9 +170,10 @@ static void finish_entries(struct audit *audit, struct entry *entries, err_statu
 static void checkpoint_if_due(struct audit *audit, int64_t records)
 {
 	AUTO(buf_done) struct buf json = { .limit = AUDIT_LINE_MAX_BYTES };
+	struct err err;
 	if (audit->place.seq - audit->stats.covered < records)
 		return;
-	if (audit_checkpoint_now(audit, &json, NULL) != ERR_OK)
+	if (audit_checkpoint_now(audit, &json, &err) != ERR_OK)
 		audit->stats.checkpoint_failures++;
 }
 

@@ -10,8 +10,8 @@ static const char *const expected[AUTHZ_ROLE_COUNT][AUTHZ_RESOURCE_COUNT] = {
 				   "*glc", "*glc", "*glc", "*glc", "*gl", "*glc" },
 	[AUTHZ_TENANT_ADMIN] = { "+g", "=gl", "=glcud", "=glcd", "=glcd", "+gl", "=g", "", "=gl",
 				 "", "", "", "=gl", "" },
-	[AUTHZ_MEMBER] = { "+g", "=gl", "=gl", "", "=glcd", "+gl", "=g", "", "", "", "", "",
-			   "=gl", "" },
+	[AUTHZ_MEMBER] = { "+g", "=gl", "=gl", "", "=glcd", "+gl", "=g", "", "", "", "", "", "=gl",
+			   "" },
 	[AUTHZ_AGENT] = { "+g", "", "", "", "", "", "", "+c", "", "", "", "", "", "" },
 };
 static const char letters[AUTHZ_VERB_COUNT] = { 'g', 'l', 'c', 'u', 'd' };

@@ -19,6 +19,7 @@ class Machine:
     """Eight emulated GPUs with a driver's files, in a folder of its own."""
 
     def __init__(self, bench):
+        self.bench = bench
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="gpuaas-bench-"))
         self.emulator = self.folder / "emu"
         self.emulator.mkdir()
@@ -54,11 +55,11 @@ class Machine:
         shutil.rmtree(self.folder)
 
 
-def agent_command(bench, machine, port):
+def agent_command(machine, port):
     config = machine.folder / "agent.yaml"
     config.write_text("{}\n")
     pod_resources = machine.folder / "pod-resources.sock"
-    command = [bench.program("gpuaas-agent"), "--node-name=bench", f"--device-plugin-dir={machine.path('dp')}",
+    command = [machine.bench.program("gpuaas-agent"), "--node-name=bench", f"--device-plugin-dir={machine.path('dp')}",
                f"--pod-resources-socket={pod_resources}", f"--plugin-registry-dir={machine.path('registry')}",
                f"--cdi-dir={machine.path('cdi')}", f"--state-dir={machine.path('state')}",
                f"--driver-root={machine.driver}", f"--nvml-library={machine.driver / DRIVER_LIBRARY}",
@@ -66,24 +67,24 @@ def agent_command(bench, machine, port):
     return pod_resources, command
 
 
-def measure_agent(bench, machine, **counts):
+def measure_agent(machine, **counts):
     """counts: allocate, prefer, scrape, reborn."""
     port = free_port()
-    pod_resources, command = agent_command(bench, machine, port)
+    pod_resources, command = agent_command(machine, port)
     options = [part for name, value in counts.items() for part in (f"--{name}", value)]
-    return bench.measure("kubelet-bench", "--dir", machine.path("dp"), "--pod-resources", pod_resources,
+    return machine.bench.measure("kubelet-bench", "--dir", machine.path("dp"), "--pod-resources", pod_resources,
                          "--control", machine.emulator / "control", "--metrics", f"http://127.0.0.1:{port}",
                          *options, "--", *command, environment={"GPUAAS_EMU": str(machine.emulator)})
 
 
-def measure_peer(bench, machine):
+def measure_peer(machine):
     """The same steps with the program of PEER_DEVICE_PLUGIN, whose folder is fixed; None without it."""
     peer = os.environ.get("PEER_DEVICE_PLUGIN")
     if not peer:
         return None
     fixed = "/var/lib/kubelet/device-plugins"
     script = f'mkdir -p {fixed} && mount --bind "$1" {fixed} && shift && exec "$@"'
-    return bench.measure(
+    return machine.bench.measure(
         "kubelet-bench", "--dir", fixed, "--control", machine.emulator / "control", "--", peer,
         prefix=["unshare", "--mount", "sh", "-euc", script, "sh", machine.path("peer")],
         environment={"GPUAAS_EMU": str(machine.emulator), "PASS_DEVICE_SPECS": "true",
@@ -108,12 +109,12 @@ ROWS = {  # row: (field, divisor, unit, to reach)
 def agent(bench):
     machine = Machine(bench)
     try:
-        ours = measure_agent(bench, machine)
+        ours = measure_agent(machine)
     finally:
         machine.close()
     machine = Machine(bench)
     try:
-        theirs = measure_peer(bench, machine)
+        theirs = measure_peer(machine)
     finally:
         machine.close()
     first = True

@@ -35,7 +35,7 @@ enum gpu_field {
 #define FIELD(id, name, type, help, factor) GPU_FIELD_##id,
 	GPU_FIELDS(FIELD)
 #undef FIELD
-	GPU_FIELD_COUNT,
+		GPU_FIELD_COUNT,
 };
 
 struct gpu_reading {

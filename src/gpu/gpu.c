@@ -1,37 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/gpu.h"
 
-uint64_t gpu_memory_mib(const struct gpu_info *gpu)
-{
-	return gpu->memory_bytes >> 20;
-}
+uint64_t gpu_memory_mib(const struct gpu_info *gpu) { return gpu->memory_bytes >> 20; }
 
 const char *gpu_family(uint32_t compute_major, uint32_t compute_minor)
 {
 	switch (compute_major) {
-	case 1:
-		return "tesla";
-	case 2:
-		return "fermi";
-	case 3:
-		return "kepler";
-	case 5:
-		return "maxwell";
-	case 6:
-		return "pascal";
-	case 7:
-		return compute_minor < 5 ? "volta" : "turing";
-	case 8:
-		return compute_minor < 9 ? "ampere" : "ada-lovelace";
-	case 9:
-		return "hopper";
+	case 1: return "tesla";
+	case 2: return "fermi";
+	case 3: return "kepler";
+	case 5: return "maxwell";
+	case 6: return "pascal";
+	case 7: return compute_minor < 5 ? "volta" : "turing";
+	case 8: return compute_minor < 9 ? "ampere" : "ada-lovelace";
+	case 9: return "hopper";
 	case 10:
-	case 12:
-		return "blackwell";
-	case 13:
-		return "rubin";
-	default:
-		return "undefined";
+	case 12: return "blackwell";
+	case 13: return "rubin";
+	default: return "undefined";
 	}
 }
 

@@ -5,20 +5,17 @@
 
 #include <stdio.h>
 
-static const char *const actions[] = { "none",	    "gpu_reset",       "node_reboot",
+static const char *const actions[] = { "none",      "gpu_reset",       "node_reboot",
 				       "drain_p2p", "drain_and_reset", "recover_imex_domain" };
 
 static const char *const fault_names[] = {
-	[HEALTH_FAULT_NONE] = "none",	  [HEALTH_FAULT_XID] = "xid",
-	[HEALTH_FAULT_LOST] = "lost",	  [HEALTH_FAULT_ERROR] = "error",
-	[HEALTH_FAULT_HUNG] = "hung",	  [HEALTH_FAULT_CRASH] = "crash",
+	[HEALTH_FAULT_NONE] = "none",     [HEALTH_FAULT_XID] = "xid",
+	[HEALTH_FAULT_LOST] = "lost",     [HEALTH_FAULT_ERROR] = "error",
+	[HEALTH_FAULT_HUNG] = "hung",     [HEALTH_FAULT_CRASH] = "crash",
 	[HEALTH_FAULT_DRIVER] = "driver", [HEALTH_FAULT_RECOVERY] = "recovery",
 };
 
-void health_init(struct health *health)
-{
-	*health = (struct health){ .state = HEALTH_HEALTHY };
-}
+void health_init(struct health *health) { *health = (struct health){ .state = HEALTH_HEALTHY }; }
 
 bool health_is_offered(const struct health *health)
 {
@@ -28,14 +25,10 @@ bool health_is_offered(const struct health *health)
 const char *health_state_name(health_state state)
 {
 	switch (state) {
-	case HEALTH_HEALTHY:
-		return "healthy";
-	case HEALTH_SUSPECT:
-		return "suspect";
-	case HEALTH_UNHEALTHY:
-		return "unhealthy";
-	case HEALTH_RECOVERING:
-		return "recovering";
+	case HEALTH_HEALTHY: return "healthy";
+	case HEALTH_SUSPECT: return "suspect";
+	case HEALTH_UNHEALTHY: return "unhealthy";
+	case HEALTH_RECOVERING: return "recovering";
 	}
 	return "unhealthy";
 }
@@ -123,8 +116,7 @@ static bool on_good_probe(struct health *health, const struct health_config *con
 {
 	health->strikes = 0;
 	switch (health->state) {
-	case HEALTH_HEALTHY:
-		return false;
+	case HEALTH_HEALTHY: return false;
 	case HEALTH_SUSPECT:
 		health->state = HEALTH_HEALTHY;
 		health->fault = HEALTH_FAULT_NONE;
@@ -133,8 +125,7 @@ static bool on_good_probe(struct health *health, const struct health_config *con
 		health->state = HEALTH_RECOVERING;
 		health->clean = 0;
 		break;
-	case HEALTH_RECOVERING:
-		break;
+	case HEALTH_RECOVERING: break;
 	}
 	health->clean++;
 	if (!is_healed(health, config, action, now_ns))
@@ -143,8 +134,8 @@ static bool on_good_probe(struct health *health, const struct health_config *con
 	return true;
 }
 
-bool health_on_probe(struct health *health, const struct health_config *config,
-		     health_probe probe, int action, const char *detail, uint64_t now_ns)
+bool health_on_probe(struct health *health, const struct health_config *config, health_probe probe,
+		     int action, const char *detail, uint64_t now_ns)
 {
 	char reason[HEALTH_REASON_BYTES];
 	const char *text = detail == NULL || *detail == '\0' ? "no detail" : detail;
@@ -153,9 +144,9 @@ bool health_on_probe(struct health *health, const struct health_config *config,
 	switch (probe) {
 	case HEALTH_PROBE_OK:
 		if (action > HEALTH_ACTION_NONE) {
-			const char *name = (size_t)action < ARRAY_COUNT(actions) ?
-						   actions[action] :
-						   "an unknown recovery action";
+			const char *name = (size_t)action < ARRAY_COUNT(actions)
+						   ? actions[action]
+						   : "an unknown recovery action";
 			if (health->state == HEALTH_UNHEALTHY &&
 			    health->fault == HEALTH_FAULT_XID) {
 				health->clean = 0;
@@ -190,7 +181,4 @@ bool health_on_probe(struct health *health, const struct health_config *config,
 	return false;
 }
 
-void health_on_reset(struct health *health)
-{
-	health->reset_seen = true;
-}
+void health_on_reset(struct health *health) { health->reset_seen = true; }

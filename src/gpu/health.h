@@ -48,7 +48,7 @@ struct health {
 	uint32_t xid; // of HEALTH_FAULT_XID
 	uint32_t strikes, clean;
 	uint64_t fault_at_ns;
-	bool reset_seen; // since the fault
+	bool reset_seen;                  // since the fault
 	char reason[HEALTH_REASON_BYTES]; // empty when Healthy
 };
 
@@ -57,9 +57,9 @@ void health_init(struct health *health);
 bool health_on_xid(struct health *health, uint32_t xid, uint64_t now_ns);
 // action: the driver's recovery action, HEALTH_ACTION_UNKNOWN if it has none to tell; detail: the
 // driver's text of an error, may be empty.
-bool health_on_probe(struct health *health, const struct health_config *config,
-		     health_probe probe, int action, const char *detail, uint64_t now_ns);
-void health_on_reset(struct health *health); // a reset or driver reload was seen
+bool health_on_probe(struct health *health, const struct health_config *config, health_probe probe,
+		     int action, const char *detail, uint64_t now_ns);
+void health_on_reset(struct health *health);         // a reset or driver reload was seen
 bool health_is_offered(const struct health *health); // Healthy or Suspect
 const char *health_state_name(health_state state);
 const char *health_fault_name(health_fault fault);

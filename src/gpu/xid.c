@@ -59,24 +59,15 @@ const struct xid_entry *xid_find(uint32_t xid)
 const char *xid_class_name(xid_class class_)
 {
 	switch (class_) {
-	case XID_APPLICATION:
-		return "application";
-	case XID_FAIL:
-		return "fail";
-	case XID_WARN:
-		return "warn";
-	case XID_MEMORY:
-		return "memory";
-	case XID_PCIE:
-		return "pcie";
-	case XID_THERMAL:
-		return "thermal";
-	case XID_POWER:
-		return "power";
-	case XID_NVLINK:
-		return "nvlink";
-	case XID_OTHER:
-		return "other";
+	case XID_APPLICATION: return "application";
+	case XID_FAIL: return "fail";
+	case XID_WARN: return "warn";
+	case XID_MEMORY: return "memory";
+	case XID_PCIE: return "pcie";
+	case XID_THERMAL: return "thermal";
+	case XID_POWER: return "power";
+	case XID_NVLINK: return "nvlink";
+	case XID_OTHER: return "other";
 	}
 	return "other";
 }

@@ -40,6 +40,6 @@ void xid_policy_init(struct xid_policy *policy); // the default ignore list
 // disable: "all", or a text that holds "xids": nothing is watched; else a comma list of XIDs to
 // ignore besides the default ones. enable: a comma list that wins over disable. Both may be
 // empty. A part that is no number is refused with its text.
-MUST_USE err_status xid_policy_set(struct xid_policy *policy, struct str disable,
-				   struct str enable, struct err *err);
+MUST_USE err_status xid_policy_set(struct xid_policy *policy, struct str disable, struct str enable,
+				   struct err *err);
 bool xid_policy_ignores(const struct xid_policy *policy, uint32_t xid);

@@ -38,10 +38,9 @@ err_status journal_open(const struct journal_config *config, const struct journa
 		return err_set(err, ERR_LIMIT, "no memory for the journal");
 	journal->fd = -1;
 	journal->next_seq = 1;
-	journal->segment_bytes =
-		config->segment_bytes == 0 ? SEGMENT_DEFAULT_BYTES : config->segment_bytes;
-	journal->limit_bytes =
-		config->limit_bytes == 0 ? LIMIT_DEFAULT_BYTES : config->limit_bytes;
+	journal->segment_bytes = config->segment_bytes == 0 ? SEGMENT_DEFAULT_BYTES
+							    : config->segment_bytes;
+	journal->limit_bytes = config->limit_bytes == 0 ? LIMIT_DEFAULT_BYTES : config->limit_bytes;
 	journal->hook = config->hook;
 	journal->hook_arg = config->hook_arg;
 	journal->queue.limit = QUEUE_MAX_BYTES + USAGE_TEXT_MAX_BYTES;
@@ -84,13 +83,10 @@ static size_t percent_of(event_type type)
 {
 	switch (type) {
 	case EVENT_SAMPLE:
-	case EVENT_UNEXPLAINED:
-		return 70;
-	case EVENT_ENERGY:
-		return 85;
+	case EVENT_UNEXPLAINED: return 70;
+	case EVENT_ENERGY: return 85;
 	case EVENT_BOUND:
-	case EVENT_RELEASED:
-		return 100;
+	case EVENT_RELEASED: return 100;
 	}
 	return 100;
 }
@@ -198,10 +194,7 @@ err_status journal_write(struct journal *journal, struct err *err)
 	return ERR_OK;
 }
 
-bool journal_needs_write(const struct journal *journal)
-{
-	return unwritten_bytes(journal) > 0;
-}
+bool journal_needs_write(const struct journal *journal) { return unwritten_bytes(journal) > 0; }
 
 bool journal_needs_sync(const struct journal *journal)
 {
@@ -282,10 +275,7 @@ err_status journal_sync(struct journal *journal, struct err *err)
 	return failure == 0 ? ERR_OK : err_sys(err, failure, "syncing the journal");
 }
 
-const char *journal_boot(const struct journal *journal)
-{
-	return journal->boot;
-}
+const char *journal_boot(const struct journal *journal) { return journal->boot; }
 
 void journal_stats(const struct journal *journal, struct journal_stats *ret)
 {

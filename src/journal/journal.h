@@ -16,10 +16,10 @@ typedef int journal_hook_fn(void *arg, const char *step);
 
 struct journal_config {
 	const char *dir;
-	const char *source;   // of each event: the node
-	const char *boot_id;  // of the kernel
-	size_t segment_bytes; // a file is closed above it; 0: 1 MiB
-	size_t limit_bytes;   // of all files and the queue; 0: 64 MiB
+	const char *source;    // of each event: the node
+	const char *boot_id;   // of the kernel
+	size_t segment_bytes;  // a file is closed above it; 0: 1 MiB
+	size_t limit_bytes;    // of all files and the queue; 0: 64 MiB
 	journal_hook_fn *hook; // NULL outside tests
 	void *hook_arg;
 };
@@ -34,11 +34,11 @@ struct journal_replay {
 struct journal_stats {
 	uint64_t last_seq, written_seq, synced_seq, durable_seq, snapshot_seq;
 	size_t files, bytes, queued_bytes, limit_bytes;
-	uint64_t torn_bytes;      // cut at opening
-	uint64_t damaged_lines;   // skipped at opening
-	uint64_t refused[5];      // by event_type: no room
-	uint64_t failures;        // of write and sync
-	bool is_failing;          // the last write or sync failed
+	uint64_t torn_bytes;    // cut at opening
+	uint64_t damaged_lines; // skipped at opening
+	uint64_t refused[5];    // by event_type: no room
+	uint64_t failures;      // of write and sync
+	bool is_failing;        // the last write or sync failed
 };
 
 MUST_USE err_status journal_open(const struct journal_config *config,

@@ -150,8 +150,7 @@ static void on_event_line(void *arg, struct str text, size_t at)
 		load->replay->on_event(load->replay->arg, &event);
 }
 
-static err_status cut_file(struct journal *journal, const char *path, size_t bytes,
-			   struct err *err)
+static err_status cut_file(struct journal *journal, const char *path, size_t bytes, struct err *err)
 {
 	int failure = journal_step(journal, "cut");
 	AUTO(fs_closep) int fd = failure != 0 ? -1 : open(path, O_WRONLY | O_CLOEXEC);

@@ -12,13 +12,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-bool journal_wants_snapshot(const struct journal *journal)
-{
-	return journal->snapshot_due;
-}
+bool journal_wants_snapshot(const struct journal *journal) { return journal->snapshot_due; }
 
 err_status journal_snapshot(struct journal *journal, struct str text, struct err *err)
 {
+	struct err local;
+	err = err == NULL ? &local : err;
 	char path[PATH_MAX], head[64];
 	AUTO(buf_done) struct buf out = { .limit = JOURNAL_READ_MAX_BYTES };
 	struct str line;
@@ -140,10 +139,11 @@ static err_status read_part(struct journal *journal, const struct journal_file *
 err_status journal_read(struct journal *journal, uint64_t after_seq, size_t max_bytes,
 			struct buf *ret_lines, uint64_t *ret_last_seq, struct err *err)
 {
-	struct line_read read = { .journal = journal,
-				  .out = ret_lines,
-				  .max_bytes = max_bytes,
-				  .last_seq = after_seq };
+	struct err local;
+	err = err == NULL ? &local : err;
+	struct line_read read = {
+		.journal = journal, .out = ret_lines, .max_bytes = max_bytes, .last_seq = after_seq
+	};
 	buf_clear(ret_lines);
 	for (size_t i = 0; i < journal->file_count && ret_lines->len == 0; i++) {
 		const struct journal_file *file = &journal->files[i];
@@ -197,6 +197,8 @@ static int is_segment(const struct dirent *entry)
 
 err_status journal_print(const char *path, struct buf *out, struct err *err)
 {
+	struct err local;
+	err = err == NULL ? &local : err;
 	struct stat info;
 	struct dirent **names = NULL;
 	err_status status = ERR_OK;

@@ -90,10 +90,7 @@ static void on_durable(void *arg)
 		push_poke(agent->push);
 }
 
-static bool is_listed(void *arg, const char *uid)
-{
-	return pods_find(arg, uid) != NULL;
-}
+static bool is_listed(void *arg, const char *uid) { return pods_find(arg, uid) != NULL; }
 
 // Joins what the kubelet shows with what the pods say.
 static void join_pods(struct agent *agent)
@@ -118,10 +115,7 @@ static void join_pods(struct agent *agent)
 	meter_step(agent->meter);
 }
 
-static void on_look(void *arg)
-{
-	join_pods(arg);
-}
+static void on_look(void *arg) { join_pods(arg); }
 
 static void on_pods_change(void *arg)
 {
@@ -140,8 +134,7 @@ static void on_pod_deleted(void *arg, const struct pod_facts *last)
 	// It may have come and gone between two looks.
 	holders_read_checkpoint(agent->holders);
 	join_pods(agent);
-	usage_pod_deleted(meter_usage(agent->meter), last,
-			  world_wall_s(loop_world(agent->loop)));
+	usage_pod_deleted(meter_usage(agent->meter), last, world_wall_s(loop_world(agent->loop)));
 	meter_step(agent->meter);
 }
 
@@ -350,8 +343,7 @@ static err_status start_kubelet(struct agent *agent, struct err *err)
 	char checkpoint[4096];
 	(void)snprintf(checkpoint, sizeof checkpoint, "%.3000s/%s", from->device_plugin_dir,
 		       CHECKPOINT_FILE);
-	const struct holders_config holders = { .pod_resources_socket =
-							from->pod_resources_socket,
+	const struct holders_config holders = { .pod_resources_socket = from->pod_resources_socket,
 						.checkpoint_path = checkpoint,
 						.resource = from->resource,
 						.pods = agent->pods,
@@ -412,8 +404,8 @@ static void on_hup(void *arg)
 		log_err(LOG_ERROR, "certificate is not reloaded, the old one stays", &err);
 }
 
-err_status agent_start(struct agent *agent, const struct agent_config *config,
-		       struct arena *arena, struct err *err)
+err_status agent_start(struct agent *agent, const struct agent_config *config, struct arena *arena,
+		       struct err *err)
 {
 	*agent = (struct agent){ .config = *config };
 	err_status status = loop_new(&agent->loop, err);

@@ -74,8 +74,8 @@ static void put_options(struct buf *out, const char *const *options, size_t coun
 	buf_put_c(out, "]}");
 }
 
-static void put_device(struct buf *out, const struct cdi_config *config,
-		       const struct gpu_info *gpu, const struct cdi_node *node)
+static void put_device(struct buf *out, const struct cdi_config *config, const struct gpu_info *gpu,
+		       const struct cdi_node *node)
 {
 	char name[32];
 	(void)snprintf(name, sizeof name, "nvidia%" PRIu32, gpu->minor);

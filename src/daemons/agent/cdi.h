@@ -22,7 +22,7 @@ struct cdi_mount {
 
 struct cdi_config {
 	const char *dir;
-	const char *driver_root; // as the host sees it, and as we do
+	const char *driver_root;        // as the host sees it, and as we do
 	const struct cdi_mount *mounts; // extra ones for each device
 	size_t mount_count;
 };

@@ -61,6 +61,8 @@ static void remove_leftovers(const char *dir)
 err_status cdi_write(const struct cdi_config *config, const struct gpu_info *gpus, size_t count,
 		     struct err *err)
 {
+	struct err local;
+	err = err == NULL ? &local : err;
 	char path[PATH_MAX], library_paths[ARRAY_COUNT(libraries)][CDI_PATH_BYTES];
 	AUTO(buf_done) struct buf text = { .limit = SPEC_MAX_BYTES };
 	AUTO(buf_done) struct buf old = { 0 };

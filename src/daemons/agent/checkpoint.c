@@ -33,7 +33,8 @@ static bool visit_entry(json_t *entry, checkpoint_row_fn *fn, void *arg)
 		return visit_ids(ids, &row, fn, arg); // kubelets before 1.20
 	const char *numa_node = NULL;
 	json_t *list = NULL;
-	json_object_foreach(ids, numa_node, list) {
+	json_object_foreach(ids, numa_node, list)
+	{
 		if (!json_is_null(list) && !visit_ids(list, &row, fn, arg))
 			return false;
 	}

@@ -31,9 +31,9 @@ enum { FILE_MAX_BYTES = 256 * 1024, HOST_NAME_BYTES = 256 };
 
 // Key of the file, member, default, minimum, maximum.
 #define NUMBERS(X)                                                                                 \
-	X("planWaitMs", plan_wait_ms, 30, 0, 1000)                                                \
-	X("server.batchBytes", push_batch_bytes, 262144, 4096, 3145728)                              \
-	X("server.periodMs", push_period_ms, 1000, 10, 3600000)                                      \
+	X("planWaitMs", plan_wait_ms, 30, 0, 1000)                                                 \
+	X("server.batchBytes", push_batch_bytes, 262144, 4096, 3145728)                            \
+	X("server.periodMs", push_period_ms, 1000, 10, 3600000)                                    \
 	X("health.probeMs", probe_ms, 1000, 20, 60000)                                             \
 	X("health.deadlineMs", deadline_ms, 3000, 20, 60000)                                       \
 	X("health.startDeadlineMs", start_deadline_ms, 30000, 100, 600000)                         \
@@ -49,29 +49,29 @@ enum { FILE_MAX_BYTES = 256 * 1024, HOST_NAME_BYTES = 256 };
 #define TEXTS(X)                                                                                   \
 	X("resource", resource, "nvidia.com/gpu")                                                  \
 	X("sysRoot", sys_root, "/sys")                                                             \
-	X("planKeyFile", plan_key_file, NULL)                                                     \
-	X("server.url", push_url, NULL)                                                              \
-	X("server.caFile", push_ca_file, NULL)                                                       \
-	X("server.tokenFile", push_token_file, NULL)                                                 \
+	X("planKeyFile", plan_key_file, NULL)                                                      \
+	X("server.url", push_url, NULL)                                                            \
+	X("server.caFile", push_ca_file, NULL)                                                     \
+	X("server.tokenFile", push_token_file, NULL)                                               \
 	X("tls.certFile", tls_cert_file, NULL)                                                     \
 	X("tls.keyFile", tls_key_file, NULL)                                                       \
 	X("health.ignoreXids", ignore_xids, NULL)                                                  \
 	X("health.watchXids", watch_xids, NULL)
 
 static const char *const top_keys[] = {
-	"resource", "sysRoot", "planKeyFile", "planWaitMs", "server", "tls",
-	"health",   "usage",   "journal",     "node",	    "extraDeviceMounts", NULL,
+	"resource", "sysRoot", "planKeyFile", "planWaitMs",        "server", "tls", "health",
+	"usage",    "journal", "node",        "extraDeviceMounts", NULL,
 };
 static const struct {
 	const char *name;
 	const char *const *keys;
 } sections[] = {
-	{ "server", (const char *const[]){ "url", "caFile", "tokenFile", "batchBytes", "periodMs",
-					 NULL } },
+	{ "server",
+	  (const char *const[]){ "url", "caFile", "tokenFile", "batchBytes", "periodMs", NULL } },
 	{ "tls", (const char *const[]){ "certFile", "keyFile", NULL } },
-	{ "health", (const char *const[]){ "ignoreXids", "watchXids", "probeMs", "deadlineMs",
-					   "startDeadlineMs", "strikes", "cleanProbes", "holdOffS",
-					   NULL } },
+	{ "health",
+	  (const char *const[]){ "ignoreXids", "watchXids", "probeMs", "deadlineMs",
+				 "startDeadlineMs", "strikes", "cleanProbes", "holdOffS", NULL } },
 	{ "usage", (const char *const[]){ "readMs", "sampleS", NULL } },
 	{ "journal", (const char *const[]){ "segmentBytes", "limitBytes", NULL } },
 	{ "node", (const char *const[]){ "periodS", NULL } },
@@ -150,8 +150,8 @@ static err_status take_mount(struct arena *arena, const json_t *item, struct cdi
 	return ERR_OK;
 }
 
-static err_status take_mounts(struct arena *arena, const json_t *root,
-			      struct agent_config *config, struct err *err)
+static err_status take_mounts(struct arena *arena, const json_t *root, struct agent_config *config,
+			      struct err *err)
 {
 	const json_t *mounts = json_at(root, "extraDeviceMounts");
 	if (mounts == NULL)
@@ -182,6 +182,8 @@ static err_status take_xids(struct agent_config *config, struct err *err)
 err_status agent_config_read(struct arena *arena, struct str text, struct agent_config *config,
 			     struct err *err)
 {
+	struct err local;
+	err = err == NULL ? &local : err;
 	AUTO(json_decrefp) json_t *root = NULL;
 	if (yaml_parse(text, &root, err) != ERR_OK || check_keys(root, err) != ERR_OK)
 		return err == NULL ? ERR_INVALID : err->status;
@@ -250,12 +252,12 @@ static err_status fill_defaults(struct arena *arena, struct agent_config *config
 		return err_set(err, ERR_INVALID, "--node-name \"%s\" is no name of a node",
 			       config->node_name);
 	if (config->kubeconfig == NULL)
-		config->kubeconfig =
-			getenv("KUBERNETES_SERVICE_HOST") != NULL ? "in-cluster" : "none";
+		config->kubeconfig = getenv("KUBERNETES_SERVICE_HOST") != NULL ? "in-cluster"
+									       : "none";
 	if (config->nvml_library == NULL) {
-		config->nvml_library =
-			arena_printf(arena, "%s/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
-				     config->driver_root);
+		config->nvml_library = arena_printf(arena,
+						    "%s/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
+						    config->driver_root);
 		if (config->nvml_library == NULL || access(config->nvml_library, R_OK) != 0)
 			config->nvml_library = "libnvidia-ml.so.1";
 	}
@@ -265,9 +267,11 @@ static err_status fill_defaults(struct arena *arena, struct agent_config *config
 	return ERR_OK;
 }
 
-err_status agent_config_load(struct arena *arena, int argc, char **argv,
-			     struct agent_config *ret, char *ret_wish, struct err *err)
+err_status agent_config_load(struct arena *arena, int argc, char **argv, struct agent_config *ret,
+			     char *ret_wish, struct err *err)
 {
+	struct err local;
+	err = err == NULL ? &local : err;
 	struct agent_config config = {
 #define DEFAULT_FLAG(flag, member, absent, help) .member = absent,
 #define DEFAULT_TEXT(key, member, absent) .member = absent,
@@ -313,6 +317,6 @@ void agent_config_print(const struct agent_config *config, struct buf *out)
 	TEXTS(PRINT_TEXT)
 	NUMBERS(PRINT_NUMBER)
 	for (size_t i = 0; i < config->mount_count; i++)
-		buf_printf(out, "extraDeviceMounts[%zu]: %s -> %s\n", i, config->mounts[i].host_path,
-			   config->mounts[i].container_path);
+		buf_printf(out, "extraDeviceMounts[%zu]: %s -> %s\n", i,
+			   config->mounts[i].host_path, config->mounts[i].container_path);
 }

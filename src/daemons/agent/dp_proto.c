@@ -149,8 +149,8 @@ static err_status add_id(struct arena *arena, struct dp_ids *ids, struct str id,
 	return ERR_OK;
 }
 
-static err_status read_preferred(struct arena *arena, struct str message,
-				 struct dp_preferred *ret, struct err *err)
+static err_status read_preferred(struct arena *arena, struct str message, struct dp_preferred *ret,
+				 struct err *err)
 {
 	struct pb_reader reader = pb_reader_of(message);
 	struct pb_field field;
@@ -181,8 +181,8 @@ static size_t count_parts(struct str message)
 	return count;
 }
 
-err_status dp_read_preferred(struct arena *arena, struct str message,
-			     struct dp_preferred_list *ret, struct err *err)
+err_status dp_read_preferred(struct arena *arena, struct str message, struct dp_preferred_list *ret,
+			     struct err *err)
 {
 	struct pb_reader reader = pb_reader_of(message);
 	struct dp_preferred_list list = { 0 };
@@ -225,8 +225,8 @@ static err_status read_ids(struct arena *arena, struct str message, struct dp_id
 	return finish(&reader, broken, "ContainerAllocateRequest", err);
 }
 
-err_status dp_read_allocate(struct arena *arena, struct str message,
-			    struct dp_allocate_list *ret, struct err *err)
+err_status dp_read_allocate(struct arena *arena, struct str message, struct dp_allocate_list *ret,
+			    struct err *err)
 {
 	struct pb_reader reader = pb_reader_of(message);
 	struct dp_allocate_list list = { 0 };

@@ -63,8 +63,7 @@ void dp_put_list(struct buf *out, const struct dp_device *devices, size_t count)
 void dp_put_preferred(struct buf *out, const struct str *ids, size_t count);
 void dp_put_allocated(struct buf *out, const struct dp_allocated *container);
 
-MUST_USE err_status dp_read_register(struct str message, struct dp_register *ret,
-				     struct err *err);
+MUST_USE err_status dp_read_register(struct str message, struct dp_register *ret, struct err *err);
 MUST_USE err_status dp_read_preferred(struct arena *arena, struct str message,
 				      struct dp_preferred_list *ret, struct err *err);
 MUST_USE err_status dp_read_allocate(struct arena *arena, struct str message,

@@ -126,8 +126,7 @@ static bool on_waiting(void *arg, const struct candidate *candidate)
 }
 
 // Without a plan: neighbours, away from what is planned for others.
-static bool choose_neighbours(struct grant *grant, const struct search *search,
-			      struct str *ret_ids)
+static bool choose_neighbours(struct grant *grant, const struct search *search, struct str *ret_ids)
 {
 	struct prefer_device devices[GPU_MAX];
 	uint32_t slots[GPU_MAX];

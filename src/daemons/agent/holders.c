@@ -32,7 +32,7 @@ struct holders {
 	struct grpc_call *call;
 	struct loop_timer *timer, *expect_timer;
 	size_t expect_i;
-	bool is_again; // a look was wanted while one was under way
+	bool is_again;    // a look was wanted while one was under way
 	struct stat seen; // of the checkpoint
 	bool has_file, is_file_good;
 	struct row rows[ROWS_MAX]; // of the checkpoint
@@ -44,9 +44,8 @@ static void on_checkpoint_row(void *arg, const struct checkpoint_row *from)
 {
 	struct holders *holders = arg;
 	struct row *row = &holders->rows[holders->row_count];
-	if (!str_eq_c(from->resource, holders->config.resource) ||
-	    holders->row_count == ROWS_MAX || !gpu_is_uuid(from->id) ||
-	    !usage_text(row->gpu, sizeof row->gpu, from->id) ||
+	if (!str_eq_c(from->resource, holders->config.resource) || holders->row_count == ROWS_MAX ||
+	    !gpu_is_uuid(from->id) || !usage_text(row->gpu, sizeof row->gpu, from->id) ||
 	    !usage_text(row->pod_uid, sizeof row->pod_uid, from->pod_uid) ||
 	    !usage_text(row->container, sizeof row->container, from->container))
 		return;
@@ -192,10 +191,7 @@ void holders_look(struct holders *holders)
 					LIST_TIMEOUT_NS, on_listed, holders);
 }
 
-static void on_timer(void *arg)
-{
-	holders_look(arg);
-}
+static void on_timer(void *arg) { holders_look(arg); }
 
 static void on_expect(void *arg)
 {
@@ -212,8 +208,8 @@ void holders_expect(struct holders *holders)
 	loop_timer_set(holders->expect_timer, expect_ns[0]);
 }
 
-err_status holders_new(struct loop *loop, const struct holders_config *config,
-		       struct holders **ret, struct err *err)
+err_status holders_new(struct loop *loop, const struct holders_config *config, struct holders **ret,
+		       struct err *err)
 {
 	struct holders *holders = calloc(1, sizeof *holders);
 	if (holders == NULL)

@@ -101,8 +101,7 @@ static void on_poll(void *arg)
 	struct kubelet_dir *dir = arg;
 	struct seen folder = { 0 };
 	bool is_there = look(dir, ".", &folder);
-	bool is_replaced = folder.device != dir->folder.device ||
-			   folder.inode != dir->folder.inode;
+	bool is_replaced = folder.device != dir->folder.device || folder.inode != dir->folder.inode;
 	if (is_there && (dir->watch == NULL || is_replaced)) {
 		stop_inotify(dir);
 		start_inotify(dir);
@@ -146,7 +145,4 @@ void kubelet_dir_guard(struct kubelet_dir *dir, const char *name)
 	(void)snprintf(dir->own, sizeof dir->own, "%s", name == NULL ? "" : name);
 }
 
-bool kubelet_dir_has_inotify(const struct kubelet_dir *dir)
-{
-	return dir->watch != NULL;
-}
+bool kubelet_dir_has_inotify(const struct kubelet_dir *dir) { return dir->watch != NULL; }

@@ -206,8 +206,7 @@ static void tell_stranger(struct meter *meter, const struct monitor_gpu *gpu,
 				     .pid = process->pid,
 				     .memory_mib = process->memory_bytes >> 20 };
 	if (gpu_reading_has(&gpu->reading, GPU_FIELD_UTIL_PERCENT))
-		event.util_milli =
-			(uint32_t)gpu->reading.values[GPU_FIELD_UTIL_PERCENT] * 10;
+		event.util_milli = (uint32_t)gpu->reading.values[GPU_FIELD_UTIL_PERCENT] * 10;
 	memcpy(event.gpu, gpu->info.uuid, sizeof event.gpu);
 	if (append(meter, &event) == ERR_OK)
 		log_kv(LOG_WARN, "a process uses a GPU that nobody holds", "gpu", event.gpu, NULL);
@@ -268,8 +267,8 @@ static void log_opening(const struct meter *meter)
 	       "last_seq", seq, "torn_bytes_cut", torn, "damaged_lines_skipped", damaged, NULL);
 }
 
-err_status meter_new(struct loop *loop, const struct meter_config *config,
-		     struct monitor *monitor, struct meter **ret, struct err *err)
+err_status meter_new(struct loop *loop, const struct meter_config *config, struct monitor *monitor,
+		     struct meter **ret, struct err *err)
 {
 	struct meter *meter = calloc(1, sizeof *meter);
 	if (meter == NULL)
@@ -319,17 +318,8 @@ void meter_free(struct meter *meter)
 	free(meter);
 }
 
-struct usage *meter_usage(struct meter *meter)
-{
-	return meter->usage;
-}
+struct usage *meter_usage(struct meter *meter) { return meter->usage; }
 
-struct journal *meter_journal(struct meter *meter)
-{
-	return meter->journal;
-}
+struct journal *meter_journal(struct meter *meter) { return meter->journal; }
 
-void meter_stats(const struct meter *meter, struct meter_stats *ret)
-{
-	*ret = meter->stats;
-}
+void meter_stats(const struct meter *meter, struct meter_stats *ret) { *ret = meter->stats; }

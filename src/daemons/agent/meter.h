@@ -19,8 +19,8 @@ struct meter_config {
 	int64_t sample_s;
 	bool has_pods;
 	void *arg;
-	loop_fn *on_durable;                                // more can be pushed
-	void (*on_read_wanted)(void *arg, uint32_t slot);   // a fresh reading is wanted
+	loop_fn *on_durable;                              // more can be pushed
+	void (*on_read_wanted)(void *arg, uint32_t slot); // a fresh reading is wanted
 	void (*on_counter_reset)(void *arg, const char *uuid);
 };
 

@@ -51,8 +51,8 @@ static bool is_fresh(const struct metrics_view *view, const struct monitor_gpu *
 	       view->now_ns - gpu->reading_ns <= view->reading_max_age_ns;
 }
 
-static void put_xids(struct buf *out, const struct metrics_view *view,
-		     const struct buf *identities, const struct buf *holders)
+static void put_xids(struct buf *out, const struct metrics_view *view, const struct buf *identities,
+		     const struct buf *holders)
 {
 	static const char name[] = "DCGM_FI_DEV_XID_ERRORS";
 	buf_printf(out, "# HELP %s Value of the last XID error encountered.\n# TYPE %s gauge\n",

@@ -83,8 +83,8 @@ static void put_driver(struct buf *out, const struct metrics_view *view)
 static void put_plugin(struct buf *out, const struct metrics_view *view)
 {
 	const struct plugin_stats *plugin = &view->plugin;
-	put_one(out, "kubelet_registered", "gauge",
-		"Whether the kubelet knows this device plugin.", plugin->is_registered ? 1 : 0);
+	put_one(out, "kubelet_registered", "gauge", "Whether the kubelet knows this device plugin.",
+		plugin->is_registered ? 1 : 0);
 	put_one(out, "kubelet_stream_open", "gauge", "Whether the kubelet reads the device list.",
 		plugin->has_stream ? 1 : 0);
 	put_one(out, "kubelet_inotify", "gauge",
@@ -114,8 +114,8 @@ static void put_plugin(struct buf *out, const struct metrics_view *view)
 static void put_journal(struct buf *out, const struct metrics_view *view)
 {
 	const struct journal_stats *journal = &view->journal;
-	static const event_type types[] = { EVENT_BOUND, EVENT_RELEASED, EVENT_ENERGY,
-					    EVENT_SAMPLE, EVENT_UNEXPLAINED };
+	static const event_type types[] = { EVENT_BOUND, EVENT_RELEASED, EVENT_ENERGY, EVENT_SAMPLE,
+					    EVENT_UNEXPLAINED };
 	put_one(out, "journal_failing", "gauge",
 		"Whether the journal cannot be written (disk full, I/O error).",
 		journal->is_failing ? 1 : 0);
@@ -185,9 +185,9 @@ static void put_api(struct buf *out, const struct metrics_view *view)
 
 void metrics_put_own(struct buf *out, const struct metrics_view *view)
 {
-	static const struct metric_label version = { "version",
-						     { GPUAAS_VERSION,
-						       sizeof GPUAAS_VERSION - 1 } };
+	static const struct metric_label version = {
+		"version", { GPUAAS_VERSION, sizeof GPUAAS_VERSION - 1 }
+	};
 	metric_family(out, "gpuaas_agent_build_info", "gauge", "Version of this agent.");
 	metric_int(out, "gpuaas_agent_build_info", &version, 1, 1);
 	put_health(out, view);

@@ -80,11 +80,11 @@ static void on_probe(void *arg, uint32_t slot, health_probe probe, int action, c
 	health_state before = gpu->health.state;
 	bool was_seen = gpu->is_seen;
 	gpu->is_seen = true;
-	bool is_news = health_on_probe(&gpu->health, &monitor->config.health, probe, action,
-				       detail, loop_now_ns(monitor->loop));
+	bool is_news = health_on_probe(&gpu->health, &monitor->config.health, probe, action, detail,
+				       loop_now_ns(monitor->loop));
 	if (before != gpu->health.state && gpu->is_known)
-		log_gpu(gpu->health.state == HEALTH_HEALTHY ? LOG_INFO : LOG_WARN,
-			"health changed", gpu);
+		log_gpu(gpu->health.state == HEALTH_HEALTHY ? LOG_INFO : LOG_WARN, "health changed",
+			gpu);
 	if (is_news || !was_seen)
 		changed(monitor);
 }
@@ -233,8 +233,8 @@ static void on_late(void *arg)
 	monitor->config.on_change(monitor->config.arg);
 }
 
-err_status monitor_new(struct loop *loop, const struct monitor_config *config,
-		       struct monitor **ret, struct err *err)
+err_status monitor_new(struct loop *loop, const struct monitor_config *config, struct monitor **ret,
+		       struct err *err)
 {
 	struct monitor *monitor = calloc(1, sizeof *monitor);
 	if (monitor == NULL)
@@ -250,8 +250,8 @@ err_status monitor_new(struct loop *loop, const struct monitor_config *config,
 		monitor->gpus[i].info.numa_node = -1;
 	}
 	if (config->state_path != NULL &&
-	    monitor_file_load(config->state_path, monitor->gpus, &monitor->count,
-			      loop_now_ns(loop), err) != ERR_OK)
+	    monitor_file_load(config->state_path, monitor->gpus, &monitor->count, loop_now_ns(loop),
+			      err) != ERR_OK)
 		log_err(LOG_WARN, "kept health is not read", err);
 	struct nvml_host_config host = config->host;
 	host.sink = (struct nvml_sink){ .arg = monitor,
@@ -288,10 +288,7 @@ void monitor_free(struct monitor *monitor)
 	free(monitor);
 }
 
-uint32_t monitor_count(const struct monitor *monitor)
-{
-	return monitor->count;
-}
+uint32_t monitor_count(const struct monitor *monitor) { return monitor->count; }
 
 const struct monitor_gpu *monitor_gpu(const struct monitor *monitor, uint32_t slot)
 {
@@ -299,10 +296,7 @@ const struct monitor_gpu *monitor_gpu(const struct monitor *monitor, uint32_t sl
 	return &monitor->gpus[slot];
 }
 
-const struct monitor_gpu *monitor_gpus(const struct monitor *monitor)
-{
-	return monitor->gpus;
-}
+const struct monitor_gpu *monitor_gpus(const struct monitor *monitor) { return monitor->gpus; }
 
 void monitor_on_reset(struct monitor *monitor, const char *uuid)
 {
@@ -354,17 +348,11 @@ bool monitor_take_sample(struct monitor *monitor, uint32_t slot, uint32_t *ret_u
 	return true;
 }
 
-const struct nvml_hello *monitor_driver(const struct monitor *monitor)
-{
-	return &monitor->driver;
-}
+const struct nvml_hello *monitor_driver(const struct monitor *monitor) { return &monitor->driver; }
 
 void monitor_host_stats(const struct monitor *monitor, struct nvml_host_stats *ret)
 {
 	nvml_host_stats(monitor->host, ret);
 }
 
-int32_t monitor_events_status(const struct monitor *monitor)
-{
-	return monitor->events_status;
-}
+int32_t monitor_events_status(const struct monitor *monitor) { return monitor->events_status; }

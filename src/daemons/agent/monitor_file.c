@@ -87,6 +87,8 @@ static bool load_gpu(const json_t *object, struct monitor_gpu *ret, uint64_t now
 err_status monitor_file_load(const char *path, struct monitor_gpu *gpus, uint32_t *ret_count,
 			     uint64_t now_ns, struct err *err)
 {
+	struct err local;
+	err = err == NULL ? &local : err;
 	AUTO(buf_done) struct buf content = { 0 };
 	AUTO(json_decrefp) json_t *root = NULL;
 	err_status status = fs_read(path, FILE_MAX_BYTES, &content, err);
@@ -104,8 +106,7 @@ err_status monitor_file_load(const char *path, struct monitor_gpu *gpus, uint32_
 	return ERR_OK;
 }
 
-void monitor_file_recall(struct monitor_gpu *gpus, uint32_t *count, uint32_t slot,
-			 const char *uuid)
+void monitor_file_recall(struct monitor_gpu *gpus, uint32_t *count, uint32_t slot, const char *uuid)
 {
 	ASSERT(slot < *count && *count <= GPU_MAX);
 	struct monitor_gpu displaced = gpus[slot];

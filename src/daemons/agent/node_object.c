@@ -30,8 +30,9 @@ static void put_device(struct buf *out, const struct monitor_gpu *gpu)
 	buf_printf(out, ",\"index\":%" PRIu32 ",\"minor\":%" PRIu32 ",\"model\":", info->index,
 		   info->minor);
 	buf_put_json(out, str_of(info->model));
-	buf_printf(out, ",\"memoryMiB\":%" PRIu64 ",\"computeCapability\":\"%" PRIu32 ".%" PRIu32
-			"\",\"pciBusID\":",
+	buf_printf(out,
+		   ",\"memoryMiB\":%" PRIu64 ",\"computeCapability\":\"%" PRIu32 ".%" PRIu32
+		   "\",\"pciBusID\":",
 		   gpu_memory_mib(info), info->compute_major, info->compute_minor);
 	buf_put_json(out, str_of(info->pci_bus_id));
 	if (info->numa_node >= 0)

@@ -18,7 +18,7 @@
 enum {
 	THREAD_STACK_BYTES = 512 * 1024,
 	WAIT_MS = 1000,
-	WAIT_NEW_MS = 20,     // while devices may still be coming: they register between waits
+	WAIT_NEW_MS = 20, // while devices may still be coming: they register between waits
 	NEW_FOR_WAITS = 100,
 	BACK_OFF_MIN_MS = 250, // after a failed wait
 	BACK_OFF_MAX_MS = 5000,
@@ -218,8 +218,7 @@ static void *watch(void *arg)
 			continue;
 		}
 		pause_ms(back_off_ms);
-		back_off_ms = back_off_ms * 2 < BACK_OFF_MAX_MS ? back_off_ms * 2
-								: BACK_OFF_MAX_MS;
+		back_off_ms = back_off_ms * 2 < BACK_OFF_MAX_MS ? back_off_ms * 2 : BACK_OFF_MAX_MS;
 	}
 	return NULL;
 }

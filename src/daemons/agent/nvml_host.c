@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 enum {
-	POOL = 0,                  // the child of all that have none of their own
-	BLAMELESS_MAX = 3,         // deaths without a call under way until each gets its own
-	EVENTS_SILENCE_S = 30,     // of the waiting thread until its child is replaced
+	POOL = 0,              // the child of all that have none of their own
+	BLAMELESS_MAX = 3,     // deaths without a call under way until each gets its own
+	EVENTS_SILENCE_S = 30, // of the waiting thread until its child is replaced
 	PACKETS_A_TURN = 64,
 };
 static const uint64_t BACK_OFF_MIN_NS = 100 * UINT64_C(1000000);
@@ -58,10 +58,7 @@ struct nvml_host {
 static void start_proc(struct proc *proc);
 static void send_next(struct device *device);
 
-static uint32_t index_of(const struct proc *proc)
-{
-	return (uint32_t)(proc - proc->host->procs);
-}
+static uint32_t index_of(const struct proc *proc) { return (uint32_t)(proc - proc->host->procs); }
 
 static bool is_member(const struct proc *proc, const struct device *device)
 {
@@ -79,20 +76,16 @@ static uint32_t member_count(const struct proc *proc)
 static health_probe probe_of(int32_t status)
 {
 	switch ((uint32_t)status) {
-	case NVML_SUCCESS:
-		return HEALTH_PROBE_OK;
+	case NVML_SUCCESS: return HEALTH_PROBE_OK;
 	case NVML_ERROR_GPU_IS_LOST:
 	case NVML_ERROR_RESET_REQUIRED:
 	case NVML_ERROR_GPU_NOT_FOUND:
-	case NVML_ERROR_NOT_FOUND:
-		return HEALTH_PROBE_LOST;
+	case NVML_ERROR_NOT_FOUND: return HEALTH_PROBE_LOST;
 	case NVML_ERROR_UNINITIALIZED:
 	case NVML_ERROR_DRIVER_NOT_LOADED:
 	case NVML_ERROR_LIBRARY_NOT_FOUND:
-	case NVML_ERROR_LIB_RM_VERSION_MISMATCH:
-		return HEALTH_PROBE_DRIVER;
-	default:
-		return HEALTH_PROBE_ERROR;
+	case NVML_ERROR_LIB_RM_VERSION_MISMATCH: return HEALTH_PROBE_DRIVER;
+	default: return HEALTH_PROBE_ERROR;
 	}
 }
 
@@ -185,8 +178,8 @@ static void on_death(struct proc *proc)
 	proc->blameless = any ? 0 : proc->blameless + 1;
 	for (uint32_t slot = 0; slot < host->count; slot++) {
 		struct device *device = &host->devices[slot];
-		bool is_suspect = blamed[slot] || (proc->blameless >= BLAMELESS_MAX &&
-						   is_member(proc, device));
+		bool is_suspect = blamed[slot] ||
+				  (proc->blameless >= BLAMELESS_MAX && is_member(proc, device));
 		if (!is_suspect)
 			continue;
 		move_out(device);
@@ -261,8 +254,7 @@ static void on_hello(struct proc *proc, const struct nvml_reply *reply)
 		if (!is_member(proc, device))
 			continue;
 		if (!is_up)
-			tell_probe(device, HEALTH_PROBE_DRIVER, HEALTH_ACTION_UNKNOWN,
-				   hello->text);
+			tell_probe(device, HEALTH_PROBE_DRIVER, HEALTH_ACTION_UNKNOWN, hello->text);
 		else
 			send_next(device);
 	}
@@ -321,8 +313,8 @@ static void on_proc_timer(void *arg)
 	end_proc(proc, NULL);
 	for (uint32_t slot = 0; was_starting && slot < host->count; slot++) {
 		if (is_member(proc, &host->devices[slot]))
-			tell_probe(&host->devices[slot], HEALTH_PROBE_HUNG,
-				   HEALTH_ACTION_UNKNOWN, "");
+			tell_probe(&host->devices[slot], HEALTH_PROBE_HUNG, HEALTH_ACTION_UNKNOWN,
+				   "");
 	}
 }
 
@@ -338,8 +330,8 @@ static bool has_room(const struct nvml_host *host)
 static void start_proc(struct proc *proc)
 {
 	struct nvml_host *host = proc->host;
-	const char *program =
-		host->config.program == NULL ? "/proc/self/exe" : host->config.program;
+	const char *program = host->config.program == NULL ? "/proc/self/exe"
+							   : host->config.program;
 	uint32_t owner = index_of(proc);
 	ASSERT(proc->state == PROC_DOWN && proc->watch == NULL);
 	// A device whose last child is still stuck in the driver gets no second one.

@@ -55,9 +55,10 @@ struct nvml_remapped {
 
 struct nvml_lib {
 #define MEMBER(member, name, params) nvml_return(*member) params;
-	NVML_REQUIRED(MEMBER) NVML_OPTIONAL(MEMBER)
+	NVML_REQUIRED(MEMBER)
+	NVML_OPTIONAL(MEMBER)
 #undef MEMBER
-	const char *(*error_text)(nvml_return);
+		const char *(*error_text)(nvml_return);
 };
 
 MUST_USE err_status nvml_lib_open(const char *path, struct nvml_lib *ret, struct err *err);

@@ -67,8 +67,7 @@ static void reap(void *arg, unsigned events)
 	*body = (struct nvml_body){ 0 };
 }
 
-void nvml_bodies_add(struct nvml_bodies *bodies, const struct nvml_spawned *child,
-		     uint32_t owner)
+void nvml_bodies_add(struct nvml_bodies *bodies, const struct nvml_spawned *child, uint32_t owner)
 {
 	ASSERT(nvml_bodies_of(bodies, UINT32_MAX) < NVML_BODIES_MAX);
 	(void)kill(child->pid, SIGKILL);

@@ -26,11 +26,10 @@ struct nvml_spawned {
 	int fd; // our end of the socket, non-blocking
 };
 
-MUST_USE err_status nvml_spawn(const char *program, const char *library,
-			       struct nvml_spawned *ret, struct err *err);
+MUST_USE err_status nvml_spawn(const char *program, const char *library, struct nvml_spawned *ret,
+			       struct err *err);
 // Kills the process and reaps it when it is gone; takes over pid and pidfd. The caller sees to
 // it that there are never more than NVML_BODIES_MAX.
-void nvml_bodies_add(struct nvml_bodies *bodies, const struct nvml_spawned *child,
-		     uint32_t owner);
+void nvml_bodies_add(struct nvml_bodies *bodies, const struct nvml_spawned *child, uint32_t owner);
 uint32_t nvml_bodies_of(const struct nvml_bodies *bodies, uint32_t owner); // UINT32_MAX: all
 void nvml_bodies_done(struct nvml_bodies *bodies);

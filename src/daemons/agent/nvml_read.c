@@ -88,8 +88,7 @@ static void read_memory(const struct nvml_lib *lib, struct nvml_device *device,
 	if (lib->memory_v2 != NULL && lib->memory_v2(device, &v2) == NVML_SUCCESS) {
 		gpu_reading_set(ret, GPU_FIELD_FB_FREE_MIB, (int64_t)(v2.free_bytes >> 20));
 		gpu_reading_set(ret, GPU_FIELD_FB_USED_MIB, (int64_t)(v2.used_bytes >> 20));
-		gpu_reading_set(ret, GPU_FIELD_FB_RESERVED_MIB,
-				(int64_t)(v2.reserved_bytes >> 20));
+		gpu_reading_set(ret, GPU_FIELD_FB_RESERVED_MIB, (int64_t)(v2.reserved_bytes >> 20));
 	} else if (lib->memory != NULL && lib->memory(device, &v1) == NVML_SUCCESS) {
 		gpu_reading_set(ret, GPU_FIELD_FB_FREE_MIB, (int64_t)(v1.free_bytes >> 20));
 		gpu_reading_set(ret, GPU_FIELD_FB_USED_MIB, (int64_t)(v1.used_bytes >> 20));
@@ -126,8 +125,7 @@ static void read_rows(const struct nvml_lib *lib, struct nvml_device *device,
 {
 	uint32_t corrected = 0, uncorrected = 0, pending = 0, failed = 0;
 	if (lib->remapped_rows == NULL ||
-	    lib->remapped_rows(device, &corrected, &uncorrected, &pending, &failed) !=
-		    NVML_SUCCESS)
+	    lib->remapped_rows(device, &corrected, &uncorrected, &pending, &failed) != NVML_SUCCESS)
 		return;
 	gpu_reading_set(ret, GPU_FIELD_ROWS_CORRECTABLE, corrected);
 	gpu_reading_set(ret, GPU_FIELD_ROWS_UNCORRECTABLE, uncorrected);

@@ -6,22 +6,14 @@
 size_t nvml_reply_bytes(uint32_t type)
 {
 	switch (type) {
-	case NVML_SAY_HELLO:
-		return HEAD_BYTES + sizeof(struct nvml_hello);
-	case NVML_SAY_INFO:
-		return HEAD_BYTES + sizeof(struct gpu_info);
-	case NVML_SAY_PROBE:
-		return HEAD_BYTES + sizeof(struct nvml_probe);
-	case NVML_SAY_READING:
-		return HEAD_BYTES + sizeof(struct gpu_reading);
-	case NVML_SAY_PROCESSES:
-		return HEAD_BYTES + sizeof(struct nvml_processes);
-	case NVML_SAY_XID:
-		return HEAD_BYTES + sizeof(struct nvml_xid);
-	case NVML_SAY_EVENTS:
-		return HEAD_BYTES;
-	default:
-		return 0;
+	case NVML_SAY_HELLO: return HEAD_BYTES + sizeof(struct nvml_hello);
+	case NVML_SAY_INFO: return HEAD_BYTES + sizeof(struct gpu_info);
+	case NVML_SAY_PROBE: return HEAD_BYTES + sizeof(struct nvml_probe);
+	case NVML_SAY_READING: return HEAD_BYTES + sizeof(struct gpu_reading);
+	case NVML_SAY_PROCESSES: return HEAD_BYTES + sizeof(struct nvml_processes);
+	case NVML_SAY_XID: return HEAD_BYTES + sizeof(struct nvml_xid);
+	case NVML_SAY_EVENTS: return HEAD_BYTES;
+	default: return 0;
 	}
 }
 
@@ -80,20 +72,13 @@ static bool check_info(const struct nvml_reply *reply)
 static bool check_body(const struct nvml_reply *reply)
 {
 	switch (reply->type) {
-	case NVML_SAY_HELLO:
-		return check_hello(&reply->body.hello);
-	case NVML_SAY_INFO:
-		return check_info(reply);
-	case NVML_SAY_PROBE:
-		return is_text(reply->body.probe.text, sizeof reply->body.probe.text);
-	case NVML_SAY_READING:
-		return (reply->body.reading.valid >> GPU_FIELD_COUNT) == 0;
-	case NVML_SAY_PROCESSES:
-		return reply->body.processes.count <= NVML_PROCESSES_MAX;
-	case NVML_SAY_XID:
-		return reply->body.xid.xid <= UINT32_MAX;
-	default:
-		return true;
+	case NVML_SAY_HELLO: return check_hello(&reply->body.hello);
+	case NVML_SAY_INFO: return check_info(reply);
+	case NVML_SAY_PROBE: return is_text(reply->body.probe.text, sizeof reply->body.probe.text);
+	case NVML_SAY_READING: return (reply->body.reading.valid >> GPU_FIELD_COUNT) == 0;
+	case NVML_SAY_PROCESSES: return reply->body.processes.count <= NVML_PROCESSES_MAX;
+	case NVML_SAY_XID: return reply->body.xid.xid <= UINT32_MAX;
+	default: return true;
 	}
 }
 

@@ -41,7 +41,7 @@ struct nvml_request {
 	uint32_t zero;
 };
 
-struct nvml_hello { // status 0: the driver answers
+struct nvml_hello {                 // status 0: the driver answers
 	char text[NVML_TEXT_BYTES]; // what failed
 	char driver_version[NVML_TEXT_BYTES], library_version[NVML_TEXT_BYTES];
 	uint32_t cuda_version; // 12080 is 12.8

@@ -21,8 +21,7 @@ err_status plan_parse(struct str text, struct plan *ret, struct err *err)
 	struct err local;
 	err = err == NULL ? &local : err;
 	if (text.len > PLAN_TEXT_MAX_BYTES)
-		return err_set(err, ERR_LIMIT, "plan is longer than %d bytes",
-			       PLAN_TEXT_MAX_BYTES);
+		return err_set(err, ERR_LIMIT, "plan is longer than %d bytes", PLAN_TEXT_MAX_BYTES);
 	if (json_parse(text, &list, err) != ERR_OK)
 		return err_wrap(err, "plan");
 	if (!json_is_array(list))

@@ -125,10 +125,7 @@ static void answer_waiting(struct plugin *plugin, bool is_last)
 	answer_preferred(plugin, stream, buf_str(&message), is_last);
 }
 
-static void on_waiting_timer(void *arg)
-{
-	answer_waiting(arg, true);
-}
+static void on_waiting_timer(void *arg) { answer_waiting(arg, true); }
 
 static void on_preferred(void *arg, struct grpc_stream *stream, struct str message)
 {
@@ -185,7 +182,7 @@ static void on_pre_start(void *arg, struct grpc_stream *stream, struct str messa
 }
 
 static const struct grpc_method methods[] = {
-	{ DP_OPTIONS, on_options },	{ DP_LIST, on_list },
+	{ DP_OPTIONS, on_options },     { DP_LIST, on_list },
 	{ DP_PREFERRED, on_preferred }, { DP_ALLOCATE, on_allocate },
 	{ DP_PRE_START, on_pre_start },
 };
@@ -207,8 +204,8 @@ static void on_registered(void *arg, enum grpc_code code, const char *error, str
 	if (code != GRPC_OK) {
 		// The socket may be there before anybody accepts on it.
 		if (plugin->retry_ns >= RETRY_MAX_NS)
-			log_kv(LOG_WARN, "the kubelet does not take the registration", "why",
-			       error, "resource", plugin->config.resource, NULL);
+			log_kv(LOG_WARN, "the kubelet does not take the registration", "why", error,
+			       "resource", plugin->config.resource, NULL);
 		retry_later(plugin);
 		return;
 	}
@@ -280,10 +277,7 @@ static void begin(struct plugin *plugin)
 		retry_later(plugin);
 }
 
-static void on_retry(void *arg)
-{
-	begin(arg);
-}
+static void on_retry(void *arg) { begin(arg); }
 
 err_status plugin_new(struct loop *loop, const struct plugin_config *config, struct plugin **ret,
 		      struct err *err)
@@ -340,12 +334,6 @@ void plugin_restart(struct plugin *plugin)
 	begin(plugin);
 }
 
-void plugin_ask_again(struct plugin *plugin)
-{
-	answer_waiting(plugin, false);
-}
+void plugin_ask_again(struct plugin *plugin) { answer_waiting(plugin, false); }
 
-void plugin_stats(const struct plugin *plugin, struct plugin_stats *ret)
-{
-	*ret = plugin->stats;
-}
+void plugin_stats(const struct plugin *plugin, struct plugin_stats *ret) { *ret = plugin->stats; }

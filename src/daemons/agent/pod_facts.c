@@ -80,8 +80,7 @@ static const struct kobj_table CONTAINER =
 	KOBJ_TABLE_OF("Container", struct container, CONTAINER_ROWS, true);
 static const struct kobj_field POD_SPEC_ROWS[] = {
 	KOBJ_SUB("containers", 2, KOBJ_OBJECTS, struct pod_spec, containers, &CONTAINER),
-	KOBJ_SUB("initContainers", 20, KOBJ_OBJECTS, struct pod_spec, init_containers,
-		 &CONTAINER),
+	KOBJ_SUB("initContainers", 20, KOBJ_OBJECTS, struct pod_spec, init_containers, &CONTAINER),
 };
 static const struct kobj_table POD_SPEC =
 	KOBJ_TABLE_OF("PodSpec", struct pod_spec, POD_SPEC_ROWS, true);
@@ -184,6 +183,8 @@ static err_status take_pod(const struct pod *pod, const char *resource, struct p
 err_status pod_facts_read(struct arena *arena, struct str bytes, bool is_protobuf,
 			  const char *resource, struct pod_facts *ret, struct err *err)
 {
+	struct err local;
+	err = err == NULL ? &local : err;
 	struct pod pod = { 0 };
 	struct pod_facts facts = { 0 };
 	AUTO(json_decrefp) json_t *value = NULL;

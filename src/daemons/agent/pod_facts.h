@@ -22,13 +22,13 @@ struct pod_container {
 
 struct pod_facts {
 	char uid[POD_SHORT_BYTES], namespace_[POD_SHORT_BYTES], name[POD_NAME_BYTES];
-	char request[POD_LABEL_BYTES]; // label gpuaas.io/request
+	char request[POD_LABEL_BYTES];  // label gpuaas.io/request
 	int64_t created_s, scheduled_s; // 0: not known
 	int64_t finished_s;             // last finish of its containers so far
 	int64_t deleted_s;
-	bool is_terminal; // Succeeded or Failed
-	bool is_all_finished; // every container of it has ended
-	bool has_ended;       // at least one container has
+	bool is_terminal;                                    // Succeeded or Failed
+	bool is_all_finished;                                // every container of it has ended
+	bool has_ended;                                      // at least one container has
 	struct pod_container containers[POD_CONTAINERS_MAX]; // those that want GPUs
 	size_t container_count;
 	struct str plan, plan_mac; // annotations; borrowed from the bytes of the event

@@ -44,8 +44,7 @@ static void remove_at(struct pods *pods, size_t i)
 	ASSERT(i < pods->count);
 	item_free(pods->items[i]);
 	pods->count--;
-	memmove(&pods->items[i], &pods->items[i + 1],
-		(pods->count - i) * sizeof pods->items[0]);
+	memmove(&pods->items[i], &pods->items[i + 1], (pods->count - i) * sizeof pods->items[0]);
 }
 
 static struct pods_item *add(struct pods *pods)
@@ -160,17 +159,13 @@ static void on_item(void *arg, const struct watch_item *item)
 	switch (item->event) {
 	case WATCH_ADDED:
 	case WATCH_MODIFIED:
-	case WATCH_DELETED:
-		on_object(pods, item);
-		return;
+	case WATCH_DELETED: on_object(pods, item); return;
 	case WATCH_RESYNC:
 		for (size_t i = 0; i < pods->count; i++)
 			pods->items[i]->is_listed = false;
 		pods->stats.is_synced = false;
 		return;
-	case WATCH_SYNCED:
-		on_synced(pods);
-		return;
+	case WATCH_SYNCED: on_synced(pods); return;
 	case WATCH_FAILED:
 		pods->stats.failures++;
 		log_err(LOG_WARN, "watch of the node's pods", item->err);
@@ -178,8 +173,8 @@ static void on_item(void *arg, const struct watch_item *item)
 	}
 }
 
-err_status pods_new(struct k8s_client *client, const struct pods_config *config,
-		    struct pods **ret, struct err *err)
+err_status pods_new(struct k8s_client *client, const struct pods_config *config, struct pods **ret,
+		    struct err *err)
 {
 	struct pods *pods = calloc(1, sizeof *pods);
 	if (pods == NULL)
@@ -219,10 +214,7 @@ void pods_free(struct pods *pods)
 	free(pods);
 }
 
-size_t pods_count(const struct pods *pods)
-{
-	return pods->count;
-}
+size_t pods_count(const struct pods *pods) { return pods->count; }
 
 const struct pods_item *pods_at(const struct pods *pods, size_t i)
 {
@@ -252,10 +244,7 @@ const struct pods_item *pods_find_name(const struct pods *pods, struct str names
 	return ended;
 }
 
-bool pods_is_synced(const struct pods *pods)
-{
-	return pods->stats.is_synced;
-}
+bool pods_is_synced(const struct pods *pods) { return pods->stats.is_synced; }
 
 const char *pods_tenant(struct pods *pods, const char *namespace_)
 {
@@ -272,7 +261,4 @@ void pods_prune(struct pods *pods)
 	}
 }
 
-void pods_stats(const struct pods *pods, struct pods_stats *ret)
-{
-	*ret = pods->stats;
-}
+void pods_stats(const struct pods *pods, struct pods_stats *ret) { *ret = pods->stats; }

@@ -35,23 +35,17 @@ struct push {
 
 static void push_now(struct push *push);
 
-static void arm(struct push *push, uint64_t delay_ns)
-{
-	loop_timer_set(push->timer, delay_ns);
-}
+static void arm(struct push *push, uint64_t delay_ns) { loop_timer_set(push->timer, delay_ns); }
 
-static void on_timer(void *arg)
-{
-	push_now(arg);
-}
+static void on_timer(void *arg) { push_now(arg); }
 
 static void fail(struct push *push, const char *why)
 {
 	const struct world *world = loop_world(push->loop);
 	push->stats.failures++;
 	if (!push->stats.is_failing)
-		log_kv(LOG_WARN, "usage is not taken by the server; it stays in the journal",
-		       "why", why, "server", push->base, NULL);
+		log_kv(LOG_WARN, "usage is not taken by the server; it stays in the journal", "why",
+		       why, "server", push->base, NULL);
 	push->stats.is_failing = true;
 	push->back_off_ns = push->back_off_ns == 0 ? BACK_OFF_MIN_NS : push->back_off_ns * 2;
 	if (push->back_off_ns > BACK_OFF_MAX_NS)
@@ -197,6 +191,8 @@ static bool split_url(struct push *push, const char *url)
 err_status push_new(struct loop *loop, const struct push_config *config, struct journal *journal,
 		    struct push **ret, struct err *err)
 {
+	struct err local;
+	err = err == NULL ? &local : err;
 	struct push *push = calloc(1, sizeof *push);
 	if (push == NULL)
 		return err_set(err, ERR_LIMIT, "no memory for the push");
@@ -238,7 +234,4 @@ void push_free(struct push *push)
 	free(push);
 }
 
-void push_stats(const struct push *push, struct push_stats *ret)
-{
-	*ret = push->stats;
-}
+void push_stats(const struct push *push, struct push_stats *ret) { *ret = push->stats; }

@@ -95,10 +95,7 @@ void syncer_free(struct syncer *syncer)
 		free(syncer);
 }
 
-bool syncer_is_busy(const struct syncer *syncer)
-{
-	return syncer->is_busy;
-}
+bool syncer_is_busy(const struct syncer *syncer) { return syncer->is_busy; }
 
 void syncer_start(struct syncer *syncer, int owned_fd)
 {

@@ -74,10 +74,9 @@ static void ask(struct entry *entry)
 {
 	char path[128];
 	(void)snprintf(path, sizeof path, "/api/v1/namespaces/%s", entry->namespace_);
-	const struct k8s_request request = { .method = "GET",
-					     .path = str_of(path),
-					     .on_done = on_done,
-					     .arg = entry };
+	const struct k8s_request request = {
+		.method = "GET", .path = str_of(path), .on_done = on_done, .arg = entry
+	};
 	entry->asked_ns = loop_now_ns(k8s_client_loop(entry->tenants->client));
 	entry->call = k8s_call_start(entry->tenants->client, &request);
 }
@@ -102,8 +101,8 @@ static struct entry *entry_of(struct tenants *tenants, const char *namespace_)
 	}
 	if (!str_is_dns_label(str_of(namespace_)))
 		return NULL;
-	struct entry *entry =
-		tenants->count < TENANTS_MAX ? calloc(1, sizeof *entry) : oldest(tenants);
+	struct entry *entry = tenants->count < TENANTS_MAX ? calloc(1, sizeof *entry)
+							   : oldest(tenants);
 	if (entry == NULL)
 		return NULL;
 	if (tenants->count < TENANTS_MAX)
@@ -119,8 +118,7 @@ const char *tenants_get(struct tenants *tenants, const char *namespace_)
 	if (entry == NULL)
 		return NULL;
 	uint64_t age_ns = loop_now_ns(k8s_client_loop(tenants->client)) - entry->asked_ns;
-	bool is_due = entry->asked_ns == 0 ||
-		      age_ns > (entry->is_known ? MAX_AGE_NS : RETRY_NS);
+	bool is_due = entry->asked_ns == 0 || age_ns > (entry->is_known ? MAX_AGE_NS : RETRY_NS);
 	if (entry->call == NULL && is_due)
 		ask(entry);
 	return entry->is_known ? entry->tenant : NULL;

@@ -8,5 +8,5 @@
 struct tenants;
 
 struct tenants *tenants_new(struct k8s_client *client, loop_fn *on_change, void *arg);
-void tenants_free(struct tenants *tenants); // NULL allowed
+void tenants_free(struct tenants *tenants);                               // NULL allowed
 const char *tenants_get(struct tenants *tenants, const char *namespace_); // NULL: not known yet

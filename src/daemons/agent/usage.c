@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 enum {
-	CLOSED_MAX = 256,        // told allocations that are remembered
+	CLOSED_MAX = 256,         // told allocations that are remembered
 	CLOSED_REMEMBER_S = 3600, // and for how long after they were last shown
 	ALLOCATIONS_MAX = 8192,
 	LIST_AGE_MAX_S = 60,
@@ -198,6 +198,12 @@ void usage_pods_listed(struct usage *usage, int64_t now_s,
 		bool is_young = !item->has_pod && now_s - item->first_s < LIST_AGE_MAX_S;
 		if (item->is_ended || is_young || is_listed(arg, item->pod_uid))
 			continue;
+		if (!item->is_bound_told && item->namespace_[0] == '\0') {
+			// An entry that the kubelet's file kept: it cannot be told whose it was.
+			item->is_ended = item->is_bound_told = item->is_released_told = true;
+			usage->guessed++;
+			continue;
+		}
 		// Its end was not seen: nothing is charged beyond the last sight of it.
 		if (item->bound_s == 0) {
 			item->bound_s = item->first_s;
@@ -242,15 +248,15 @@ size_t usage_step(struct usage *usage, int64_t now_s)
 		struct usage_allocation *item = &usage->items[i];
 		if (is_bound_due(usage, item, now_s)) {
 			struct usage_event event = event_of(item, EVENT_BOUND, item->bound_s);
-			item->is_bound_told =
-				usage->config.emit(usage->config.arg, &event) == ERR_OK;
+			item->is_bound_told = usage->config.emit(usage->config.arg, &event) ==
+					      ERR_OK;
 			told += item->is_bound_told ? 1 : 0;
 		}
 		if (item->is_ended && item->is_bound_told && !item->is_released_told) {
 			item->released_s = max_i64(item->released_s, item->bound_s);
 			struct usage_event event = event_of(item, EVENT_RELEASED, item->released_s);
-			item->is_released_told =
-				usage->config.emit(usage->config.arg, &event) == ERR_OK;
+			item->is_released_told = usage->config.emit(usage->config.arg, &event) ==
+						 ERR_OK;
 			told += item->is_released_told ? 1 : 0;
 			usage->guessed += item->is_released_told && item->is_guessed ? 1 : 0;
 		}
@@ -272,10 +278,7 @@ size_t usage_step(struct usage *usage, int64_t now_s)
 	return told;
 }
 
-size_t usage_count(const struct usage *usage)
-{
-	return usage->count;
-}
+size_t usage_count(const struct usage *usage) { return usage->count; }
 
 const struct usage_allocation *usage_at(const struct usage *usage, size_t i)
 {
@@ -302,7 +305,4 @@ bool usage_knows_pod(const struct usage *usage, const char *uid)
 	return false;
 }
 
-uint64_t usage_guessed(const struct usage *usage)
-{
-	return usage->guessed;
-}
+uint64_t usage_guessed(const struct usage *usage) { return usage->guessed; }

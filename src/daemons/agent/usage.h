@@ -18,7 +18,7 @@ struct usage_config {
 	err_status (*emit)(void *arg, struct usage_event *event);
 };
 
-struct usage_holder { // as a kubelet's source shows it
+struct usage_holder {       // as a kubelet's source shows it
 	struct str pod_uid; // empty: only the name is known
 	struct str namespace_, pod, container, gpu;
 	bool is_first_choice; // of PodResources: its container replaces one of the checkpoint
@@ -28,14 +28,14 @@ struct usage_allocation {
 	char gpu[USAGE_NAME_BYTES], container[USAGE_NAME_BYTES];
 	char pod_uid[USAGE_UID_BYTES], pod[USAGE_POD_BYTES], namespace_[USAGE_NAME_BYTES];
 	char tenant[USAGE_NAME_BYTES], request[USAGE_NAME_BYTES * 2];
-	int64_t first_s, last_s; // when the kubelet's sources first and last showed it
+	int64_t first_s, last_s;     // when the kubelet's sources first and last showed it
 	int64_t bound_s, released_s; // 0: not known yet
-	bool has_pod;         // the pod has been seen
+	bool has_pod;                // the pod has been seen
 	bool has_tenant;
-	bool is_ended;        // released_s is final
+	bool is_ended; // released_s is final
 	bool is_bound_told, is_released_told;
-	bool is_shown;        // by the sources now
-	bool is_guessed;      // a time was not to be had and is the best that was known
+	bool is_shown;   // by the sources now
+	bool is_guessed; // a time was not to be had and is the best that was known
 };
 
 struct usage *usage_new(const struct usage_config *config); // NULL: no memory

@@ -34,10 +34,7 @@ static void write_file(const char *name, const char *mode, const char *text)
 		abort();
 }
 
-static void control(const char *command)
-{
-	write_file("emu/control", "a", command);
-}
+static void control(const char *command) { write_file("emu/control", "a", command); }
 
 static pid_t start(char *const argv[], const char *log)
 {
@@ -66,10 +63,19 @@ static void start_agent(void)
 	(void)snprintf(driver, sizeof driver, "--driver-root=%s/driver", rig.root);
 	(void)snprintf(config, sizeof config, "--config=%s/agent.yaml", rig.root);
 	(void)snprintf(listen, sizeof listen, "--listen=unix:%s/http.sock", rig.root);
-	char *const argv[] = { ARG(rig.agent), ARG("--node-name=node1"),  dp,	  pods,
-			       cdi,	       state,			  driver, config,
-			       listen,	       ARG("--nvml-library"),	  ARG(rig.library),
-			       ARG("--kubeconfig=none"), NULL };
+	char *const argv[] = { ARG(rig.agent),
+			       ARG("--node-name=node1"),
+			       dp,
+			       pods,
+			       cdi,
+			       state,
+			       driver,
+			       config,
+			       listen,
+			       ARG("--nvml-library"),
+			       ARG(rig.library),
+			       ARG("--kubeconfig=none"),
+			       NULL };
 	rig.agent_pid = start(argv, "agent.log");
 }
 
@@ -79,10 +85,7 @@ static void stop(pid_t pid, int sig)
 		abort();
 }
 
-static uint64_t now_ns(void)
-{
-	return world_mono_ns(loop_world(rig.loop));
-}
+static uint64_t now_ns(void) { return world_mono_ns(loop_world(rig.loop)); }
 
 // Runs the loop until it is true; the time it took, or UINT64_MAX after limit_ms.
 static uint64_t wait_for(bool (*is_true)(void), unsigned limit_ms)
@@ -252,8 +255,8 @@ static size_t count_events(const char *what)
 {
 	char command[400];
 	size_t count = 0;
-	(void)snprintf(command, sizeof command,
-		       "'%s' journal '%s/state/journal' | grep -c '%s'", rig.agent, rig.root, what);
+	(void)snprintf(command, sizeof command, "'%s' journal '%s/state/journal' | grep -c '%s'",
+		       rig.agent, rig.root, what);
 	FILE *pipe = popen(command, "re");
 	if (pipe == NULL || fscanf(pipe, "%9zu", &count) != 1)
 		count = 0;
@@ -269,8 +272,11 @@ static void check_metering(struct check *c)
 {
 	struct fake_answer answer;
 	struct str id = str_of(id_of(0));
-	struct fake_row row = { .namespace_ = "team", .pod = "p", .uid = "uid-1",
-				.container = "main", .is_listed = true };
+	struct fake_row row = { .namespace_ = "team",
+				.pod = "p",
+				.uid = "uid-1",
+				.container = "main",
+				.is_listed = true };
 	(void)snprintf(row.id, sizeof row.id, "%s", id_of(0));
 	fake_kubelet_allocate(&rig.kubelet, &id, 1, &answer);
 	fake_kubelet_hold(&rig.kubelet, &row);
@@ -338,8 +344,8 @@ int main(int argc, char **argv)
 	stop(rig.emud_pid, SIGTERM);
 	fake_kubelet_down(&rig.kubelet);
 	loop_free(rig.loop);
-	(void)snprintf(command, sizeof command, "%s rm -rf '%s'",
-		       c.failed > 0 ? "echo kept:" : "", rig.root);
+	(void)snprintf(command, sizeof command, "%s rm -rf '%s'", c.failed > 0 ? "echo kept:" : "",
+		       rig.root);
 	if (system(command) != 0)
 		return 1;
 	return check_done(&c);

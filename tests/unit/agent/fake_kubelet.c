@@ -85,8 +85,7 @@ static void on_register(void *arg, struct grpc_stream *stream, struct str messag
 	loop_defer(kubelet->loop, dial, kubelet);
 }
 
-static void put_row(struct buf *out, const struct fake_kubelet *kubelet,
-		    const struct fake_row *row)
+static void put_row(struct buf *out, const struct fake_kubelet *kubelet, const struct fake_row *row)
 {
 	AUTO(buf_done) struct buf devices = { 0 };
 	AUTO(buf_done) struct buf container = { 0 };

@@ -33,9 +33,9 @@ static void check_families(struct check *c)
 		uint32_t major, minor;
 		const char *want;
 	} cases[] = {
-		{ 7, 0, "volta" },     { 7, 5, "turing" },     { 8, 0, "ampere" },
-		{ 8, 6, "ampere" },    { 8, 9, "ada-lovelace" }, { 9, 0, "hopper" },
-		{ 10, 0, "blackwell" }, { 12, 0, "blackwell" }, { 13, 0, "rubin" },
+		{ 7, 0, "volta" },      { 7, 5, "turing" },       { 8, 0, "ampere" },
+		{ 8, 6, "ampere" },     { 8, 9, "ada-lovelace" }, { 9, 0, "hopper" },
+		{ 10, 0, "blackwell" }, { 12, 0, "blackwell" },   { 13, 0, "rubin" },
 		{ 99, 0, "undefined" },
 	};
 	for (size_t i = 0; i < ARRAY_COUNT(cases); i++)

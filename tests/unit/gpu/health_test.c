@@ -19,16 +19,11 @@ struct step {
 static health_probe probe_of(char kind)
 {
 	switch (kind) {
-	case 'o':
-		return HEALTH_PROBE_OK;
-	case 'l':
-		return HEALTH_PROBE_LOST;
-	case 'e':
-		return HEALTH_PROBE_ERROR;
-	case 'h':
-		return HEALTH_PROBE_HUNG;
-	default:
-		return HEALTH_PROBE_DRIVER;
+	case 'o': return HEALTH_PROBE_OK;
+	case 'l': return HEALTH_PROBE_LOST;
+	case 'e': return HEALTH_PROBE_ERROR;
+	case 'h': return HEALTH_PROBE_HUNG;
+	default: return HEALTH_PROBE_DRIVER;
 	}
 }
 
@@ -40,8 +35,8 @@ static void run(struct check *c, const char *name, const struct step *steps, siz
 		bool was_offered = health_is_offered(&health);
 		bool changed = false;
 		if (steps[i].kind == 'x')
-			changed = health_on_xid(&health, (uint32_t)steps[i].value,
-						steps[i].at_s * S);
+			changed =
+				health_on_xid(&health, (uint32_t)steps[i].value, steps[i].at_s * S);
 		else if (steps[i].kind == 'r')
 			health_on_reset(&health);
 		else

@@ -28,8 +28,8 @@ static void check_policy(struct check *c)
 		struct err err;
 		xid_policy_init(&policy);
 		CHECK_INT(c, cases[i].name,
-			  xid_policy_set(&policy, str_of(cases[i].disable),
-					 str_of(cases[i].enable), &err),
+			  xid_policy_set(&policy, str_of(cases[i].disable), str_of(cases[i].enable),
+					 &err),
 			  ERR_OK);
 		CHECK(c, cases[i].name,
 		      xid_policy_ignores(&policy, cases[i].xid) == cases[i].ignored);

@@ -213,8 +213,8 @@ static void check_push(struct check *c)
 	for (uint64_t from = 0; from < EVENTS; from = last) {
 		// Twice, as if the first push had failed.
 		for (int i = 0; i < 2; i++)
-			CHECK_INT(c, "read",
-				  journal_read(journal, from, 300, &lines, &last, NULL), ERR_OK);
+			CHECK_INT(c, "read", journal_read(journal, from, 300, &lines, &last, NULL),
+				  ERR_OK);
 		CHECK(c, "goes forward", last > from && lines.len > 0 && lines.len <= 300);
 		struct str rest = buf_str(&lines), line;
 		while (str_split_next(&rest, '\n', &line) && line.len > 0) {

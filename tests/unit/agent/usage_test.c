@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+// Usage told in every order, over restarts: each allocation is bound once and released once, at
+// the times that its pod says.
+#include "base/rng.h"
+#include "check.h"
+#include "daemons/agent/energy.h"
+#include "daemons/agent/usage.h"
+
+#include <stdio.h>
+
+enum { PODS = 40, LOG_MAX = 400 };
+
+static struct {
+	struct usage_event events[LOG_MAX];
+	size_t count;
+	struct rng *refuse; // NULL: everything is taken
+} book;
+
+static err_status on_event(void *arg, struct usage_event *event)
+{
+	(void)arg;
+	if (book.refuse != NULL && rng_below(book.refuse, 3) == 0)
+		return ERR_LIMIT;
+	if (book.count < LOG_MAX)
+		book.events[book.count++] = *event;
+	return ERR_OK;
+}
+
+static struct usage *new_usage(bool has_pods)
+{
+	const struct usage_config config = { .has_pods = has_pods, .emit = on_event };
+	return usage_new(&config);
+}
+
+static struct pod_facts facts_of(int i)
+{
+	struct pod_facts facts = { .created_s = 1000 + i };
+	(void)snprintf(facts.uid, sizeof facts.uid, "uid-%d", i);
+	(void)snprintf(facts.name, sizeof facts.name, "pod-%d", i);
+	(void)snprintf(facts.namespace_, sizeof facts.namespace_, "team-%d", i % 3);
+	return facts;
+}
+
+static void show(struct usage *usage, int i, bool with_uid, int64_t now_s)
+{
+	char uid[32], pod[32], ns[32], gpu[32];
+	(void)snprintf(uid, sizeof uid, "uid-%d", i);
+	(void)snprintf(pod, sizeof pod, "pod-%d", i);
+	(void)snprintf(ns, sizeof ns, "team-%d", i % 3);
+	(void)snprintf(gpu, sizeof gpu, "GPU-%d", i % 8);
+	const struct usage_holder holder = { .pod_uid = with_uid ? str_of(uid) : STR(""),
+					     .namespace_ = str_of(ns),
+					     .pod = str_of(pod),
+					     .container = STR("main"),
+					     .gpu = str_of(gpu),
+					     .is_first_choice = true };
+	usage_show(usage, &holder, now_s);
+}
+
+// Everything is rebuilt from the events told so far, through a snapshot now and then.
+static struct usage *restart(struct usage *old, struct rng *rng)
+{
+	struct usage *usage = new_usage(true);
+	if (rng_below(rng, 2) == 0) {
+		for (size_t i = 0; i < book.count; i++)
+			usage_load_event(usage, &book.events[i]);
+	} else {
+		AUTO(buf_done) struct buf lines = { 0 };
+		struct str rest, line;
+		usage_save(old, &lines);
+		rest = buf_str(&lines);
+		while (str_split_next(&rest, '\n', &line)) {
+			if (line.len > 0)
+				usage_load_line(usage, line);
+		}
+	}
+	usage_free(old);
+	return usage;
+}
+
+struct life {
+	struct pod_facts facts;
+	bool is_shown, is_told_end, is_deleted;
+};
+
+// One random thing happens to a pod's life or to what is known of it.
+static void step_life(struct usage *usage, struct life *life, int i, struct rng *rng, int64_t now_s)
+{
+	switch (rng_below(rng, 4)) {
+	case 0:
+		show(usage, i, true, now_s);
+		life->is_shown = true;
+		return;
+	case 1: usage_pod(usage, &life->facts, "tenant"); return;
+	case 2:
+		if (!life->is_shown)
+			return; // it has not run yet
+		life->facts.is_terminal = life->facts.has_ended = true;
+		life->facts.finished_s = 3000 + i;
+		usage_pod(usage, &life->facts, "tenant");
+		life->is_told_end = true;
+		return;
+	default:
+		if (!life->is_told_end)
+			return;
+		usage_pod_deleted(usage, &life->facts, now_s);
+		life->is_deleted = true;
+		return;
+	}
+}
+
+static void check_book(struct check *c, const struct life *lives)
+{
+	size_t bound[PODS] = { 0 }, released[PODS] = { 0 };
+	for (size_t i = 0; i < book.count; i++) {
+		const struct usage_event *event = &book.events[i];
+		int pod = -1;
+		if (sscanf(event->pod_uid, "uid-%d", &pod) != 1 || pod < 0 || pod >= PODS) {
+			CHECK(c, "known pod", false);
+			return;
+		}
+		bool is_bound = event->type == EVENT_BOUND;
+		bound[pod] += is_bound ? 1 : 0;
+		released[pod] += is_bound ? 0 : 1;
+		if (event->t_s != (is_bound ? 2000 + pod : 3000 + pod) ||
+		    strcmp(event->tenant, "tenant") != 0 || event->share_den != 1 ||
+		    (!is_bound && bound[pod] == 0))
+			CHECK(c, "times, tenant and order", false);
+	}
+	for (int i = 0; i < PODS; i++) {
+		size_t want = lives[i].is_told_end ? 1 : 0;
+		if (bound[i] > 1 || released[i] != want || bound[i] < want)
+			CHECK(c, "once each", false);
+	}
+}
+
+static void check_random(struct check *c)
+{
+	for (uint64_t seed = 1; seed <= 200; seed++) {
+		struct rng rng;
+		struct life lives[PODS] = { 0 };
+		rng_init(&rng, seed);
+		book.count = 0;
+		book.refuse = seed % 2 == 0 ? &rng : NULL;
+		struct usage *usage = new_usage(true);
+		for (int i = 0; i < PODS; i++) {
+			lives[i].facts = facts_of(i);
+			lives[i].facts.scheduled_s = 2000 + i;
+		}
+		for (int64_t now_s = 2000; now_s < 4000; now_s++) {
+			int i = (int)rng_below(&rng, PODS);
+			step_life(usage, &lives[i], i, &rng, now_s);
+			usage_tenant(usage, lives[i].facts.namespace_, "tenant");
+			if (rng_below(&rng, 2) == 0)
+				(void)usage_step(usage, now_s);
+			if (rng_below(&rng, 100) == 0)
+				usage = restart(usage, &rng);
+		}
+		// At the end all sources are well and have been heard.
+		book.refuse = NULL;
+		for (int i = 0; i < PODS; i++) {
+			if (lives[i].is_shown)
+				show(usage, i, true, 4000);
+			usage_pod(usage, &lives[i].facts, "tenant");
+		}
+		(void)usage_step(usage, 4000);
+		check_book(c, lives);
+		usage_free(usage);
+	}
+	CHECK(c, "random lives", true);
+}
+
+static void check_ends(struct check *c)
+{
+	static const struct {
+		const char *name;
+		int64_t finished_s, deleted_s;
+		bool is_terminal, is_deleted, has_ended;
+		int64_t want_s; // 0: not released
+	} cases[] = {
+		{ "runs", 0, 0, false, false, false, 0 },
+		{ "one container of two has ended", 2500, 0, false, false, true, 0 },
+		{ "finished", 2500, 0, true, false, true, 2500 },
+		{ "finished, then deleted", 2500, 2600, true, true, true, 2500 },
+		{ "deleted while it runs", 0, 2600, false, true, false, 2600 },
+		{ "deleted with grace that was not used up", 0, 9999, false, true, false, 3000 },
+		{ "deletion nobody noted", 0, 0, false, true, false, 3000 },
+		{ "failed before it ran", 0, 0, true, false, false, 2000 },
+		{ "ended at a time nobody noted", 0, 0, true, false, true, 2100 },
+		{ "a finish before the binding", 1990, 0, true, false, true, 2000 },
+	};
+	for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+		struct usage *usage = new_usage(true);
+		struct pod_facts facts = facts_of(0);
+		book.count = 0;
+		facts.scheduled_s = 2000;
+		show(usage, 0, true, 2100);
+		usage_pod(usage, &facts, "tenant");
+		facts.finished_s = cases[i].finished_s;
+		facts.deleted_s = cases[i].deleted_s;
+		facts.is_terminal = cases[i].is_terminal;
+		facts.has_ended = cases[i].has_ended;
+		usage_pod(usage, &facts, "tenant");
+		if (cases[i].is_deleted)
+			usage_pod_deleted(usage, &facts, 3000);
+		(void)usage_step(usage, 3000);
+		size_t want = cases[i].want_s == 0 ? 1 : 2;
+		CHECK_INT(c, cases[i].name, book.count, want);
+		CHECK_INT(c, cases[i].name, book.events[0].t_s, 2000);
+		if (book.count == 2)
+			CHECK_INT(c, cases[i].name, book.events[1].t_s, cases[i].want_s);
+		usage_free(usage);
+	}
+}
+
+static bool in_no_list(void *arg, const char *uid)
+{
+	(void)arg;
+	(void)uid;
+	return false;
+}
+
+static void check_odd(struct check *c)
+{
+	struct usage *usage = new_usage(true);
+	struct pod_facts facts = facts_of(0);
+	book.count = 0;
+	show(usage, 0, true, 2100);
+	(void)usage_step(usage, 2100);
+	CHECK_INT(c, "without its pod it waits", book.count, 0);
+	usage_pods_listed(usage, 2110, in_no_list, NULL);
+	(void)usage_step(usage, 2110);
+	CHECK_INT(c, "a young one may be ahead of the list", book.count, 0);
+	facts.scheduled_s = 2000;
+	usage_pod(usage, &facts, NULL);
+	(void)usage_step(usage, 2120);
+	CHECK_INT(c, "without its tenant it waits", book.count, 0);
+	usage_tenant(usage, "team-0", "tenant");
+	(void)usage_step(usage, 2120);
+	CHECK_INT(c, "bound", book.count, 1);
+	CHECK(c, "holder", usage_holder_of(usage, "GPU-0") != NULL);
+	usage_pods_listed(usage, 2900, in_no_list, NULL);
+	(void)usage_step(usage, 2900);
+	CHECK_INT(c, "gone unseen: released at the last sight", book.count, 2);
+	CHECK_INT(c, "last sight", book.events[1].t_s, 2100);
+	CHECK_INT(c, "stated", usage_guessed(usage), 1);
+	show(usage, 0, true, 3000);
+	(void)usage_step(usage, 3000);
+	CHECK_INT(c, "shown again by an old file: told once", book.count, 2);
+	CHECK(c, "no holder", usage_holder_of(usage, "GPU-0") == NULL);
+	usage_free(usage);
+
+	usage = new_usage(true);
+	book.count = 0;
+	const struct usage_holder stranger = { .pod_uid = STR("uid-0"),
+					       .container = STR("main"),
+					       .gpu = STR("GPU-0") };
+	usage_show(usage, &stranger, 2100);
+	usage_pods_listed(usage, 2900, in_no_list, NULL);
+	(void)usage_step(usage, 2900);
+	CHECK_INT(c, "an old entry of a pod that nobody knows: nothing is told", book.count, 0);
+	CHECK_INT(c, "stated", usage_guessed(usage), 1);
+	usage_free(usage);
+
+	usage = new_usage(false);
+	book.count = 0;
+	usage_show_begin(usage);
+	show(usage, 0, false, 2100);
+	usage_show_end(usage, 2100);
+	(void)usage_step(usage, 2100);
+	usage_show_begin(usage);
+	usage_show_end(usage, 2200);
+	(void)usage_step(usage, 2200);
+	CHECK_INT(c, "without an API server: times of the kubelet", book.count, 2);
+	CHECK_STR(c, "name for UID", str_of(book.events[0].pod_uid), "team-0/pod-0");
+	CHECK_STR(c, "namespace for tenant", str_of(book.events[0].tenant), "team-0");
+	usage_free(usage);
+}
+
+static void check_energy(struct check *c)
+{
+	static const struct {
+		const char *name;
+		uint64_t mj;
+		int64_t t_s;
+		bool row, reset;
+		const char *epoch;
+	} cases[] = {
+		{ "first", 100, 10, true, false, "bootboot-1" },
+		{ "goes on", 150, 20, true, false, "bootboot-1" },
+		{ "no two in one second", 160, 20, false, false, "" },
+		{ "the clock went back", 170, 15, false, false, "" },
+		{ "counts from 0 again", 5, 30, true, true, "bootboot-2" },
+		{ "and goes on", 6, 40, true, false, "bootboot-2" },
+	};
+	struct energy energy, loaded;
+	struct usage_event row;
+	bool is_reset = false;
+	energy_init(&energy, "bootboot-more");
+	for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+		bool made =
+			energy_row(&energy, "GPU-1", cases[i].mj, cases[i].t_s, &row, &is_reset);
+		CHECK(c, cases[i].name, made == cases[i].row);
+		if (!made)
+			continue;
+		CHECK(c, cases[i].name, is_reset == cases[i].reset);
+		CHECK_STR(c, cases[i].name, str_of(row.epoch), cases[i].epoch);
+		energy_taken(&energy, &row);
+	}
+	AUTO(buf_done) struct buf lines = { 0 };
+	energy_save(&energy, &lines);
+	energy_init(&loaded, "bootboot-more");
+	energy_load_line(&loaded, str_trim(buf_str(&lines)));
+	CHECK(c, "kept", energy_row(&loaded, "GPU-1", 7, 50, &row, &is_reset) && !is_reset);
+	CHECK_STR(c, "kept", str_of(row.epoch), "bootboot-2");
+	energy_init(&loaded, "anotherb-more");
+	energy_load_line(&loaded, str_trim(buf_str(&lines)));
+	CHECK(c, "another boot", energy_row(&loaded, "GPU-1", 7, 50, &row, &is_reset) && is_reset);
+	CHECK_STR(c, "another boot", str_of(row.epoch), "anotherb-1");
+}
+
+int main(void)
+{
+	struct check c = { 0 };
+	check_random(&c);
+	check_ends(&c);
+	check_odd(&c);
+	check_energy(&c);
+	return check_done(&c);
+}

@@ -158,6 +158,7 @@ void sched_free(struct sched *sched)
 	}
 	free(sched->nodes);
 	free(sched->touched);
+	free(sched->ranks);
 	free(sched);
 }
 
@@ -175,6 +176,7 @@ static void grow_slots(struct sched *sched)
 	uint32_t old = sched->slot_cap, cap = old == 0 ? 64 : 2 * old;
 	sched->nodes = grown(sched->nodes, old, cap, sizeof(struct node *));
 	sched->touched = grown(sched->touched, old, cap, sizeof *sched->touched);
+	sched->ranks = grown(sched->ranks, old, cap, sizeof *sched->ranks);
 	for (uint32_t dim = 0; dim < sched->column_count; dim++) {
 		struct column *column = &sched->columns[dim];
 		column->alloc = grown(column->alloc, old, cap, sizeof *column->alloc);
@@ -205,6 +207,7 @@ struct node *core_node_get(struct sched *sched, struct str name)
 	node->static_gen = ++sched->gen;
 	link_head_init(&node->pods);
 	sched->nodes[node->slot] = node;
+	sched->are_ranks_valid = false;
 	for (uint32_t dim = 0; dim < sched->column_count; dim++) {
 		sched->columns[dim].alloc[node->slot] = 0;
 		sched->columns[dim].used[node->slot] = 0;
@@ -213,8 +216,10 @@ struct node *core_node_get(struct sched *sched, struct str name)
 	return node;
 }
 
-static void free_properties(struct node *node)
+static void free_properties(struct sched *sched, struct node *node)
 {
+	sched->soft_taint_count -= node->has_soft_taint;
+	node->has_soft_taint = false;
 	free(node->labels.items);
 	free(node->taints);
 	free(node->features);
@@ -254,7 +259,7 @@ void core_node_release(struct sched *sched, struct node *node)
 	forget_avoided(sched, node);
 	(void)map_remove(sched->node_by_name, node->name);
 	sched->nodes[node->slot] = NULL;
-	free_properties(node);
+	free_properties(sched, node);
 	free(node->devices);
 	free((void *)(uintptr_t)node->name.data);
 	free(node);
@@ -322,10 +327,14 @@ void sched_node_set(struct sched *sched, const struct sched_node_in *in)
 	if (node->is_known && node->hash == hash)
 		return;
 	node->hash = hash;
-	free_properties(node);
+	free_properties(sched, node);
 	node->labels = core_labels_copy(&in->labels);
 	node->taints = (void *)core_texts_copy((const void *)in->taints, 3 * in->taint_count);
 	node->taint_count = in->taint_count;
+	for (size_t i = 0; i < in->taint_count; i++)
+		node->has_soft_taint = node->has_soft_taint ||
+				       str_eq_c(in->taints[i].effect, "PreferNoSchedule");
+	sched->soft_taint_count += node->has_soft_taint;
 	node->features = core_texts_copy(in->features, in->feature_count);
 	node->feature_count = in->feature_count;
 	node->is_known = true;
@@ -342,7 +351,7 @@ void sched_node_remove(struct sched *sched, struct str name)
 	if (node == NULL || !node->is_known)
 		return;
 	node->is_known = false;
-	free_properties(node);
+	free_properties(sched, node);
 	set_allocatable(sched, node, NULL);
 	node->static_gen = ++sched->gen;
 	sched->wakes_all = true; // domains of affinity and spread may have changed

@@ -31,7 +31,7 @@ struct node {
 	struct str name;
 	uint32_t slot;
 	bool is_known; // seen itself, not only named by a pod or a GPUNode
-	bool is_cordoned, is_not_ready, is_touched;
+	bool is_cordoned, is_not_ready, is_touched, has_soft_taint;
 	struct sched_labels labels;
 	struct sched_taint *taints;
 	size_t taint_count;
@@ -99,6 +99,9 @@ struct sched {
 	uint64_t columns_gen, gen, facts_gen, apart_gen; // gen: of changes to nodes
 	struct node **nodes;                             // by slot, NULL: free
 	uint32_t slot_count, slot_cap;
+	uint32_t *ranks; // by slot, in the order of names
+	bool are_ranks_valid;
+	size_t soft_taint_count; // nodes with PreferNoSchedule
 	struct map *node_by_name, *pod_by_uid, *pod_by_name, *shape_by_key, *namespaces;
 	struct tree queue;               // all waiting pods, for positions
 	struct tree active;              // shapes to be tried

@@ -46,6 +46,8 @@ struct check { // one pod against all nodes
 };
 static inline uint64_t code_bit(sched_code code) { return UINT64_C(1) << code; }
 uint64_t filter_static(const struct sched_spec *spec, const struct node *node);
+bool filter_amounts(const struct sched *sched, const struct shape *shape, uint32_t slot);
+bool filter_rest(const struct check *check, const struct node *node); // devices, ports, pods
 bool filter_fits(const struct check *check, const struct node *node);
 // Adds what fails on this node; returns the set.
 uint64_t filter_collect(const struct check *check, const struct node *node,

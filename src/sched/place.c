@@ -4,6 +4,8 @@
 // pod, then pack: awake nodes first, fewest GPUs left, so that whole nodes stay free.
 #include "sched/parts.h"
 
+#include <stdlib.h>
+
 enum {
 	KEY_AVOIDED,
 	KEY_PREFERENCE,
@@ -19,23 +21,28 @@ struct rating {
 	int64_t keys[KEYS]; // lower is better
 };
 
-static struct rating rate(const struct check *check, const struct node *node)
+// From the columns alone; avoided and preference need the node itself.
+static struct rating rate(const struct check *check, uint32_t slot)
 {
 	const struct sched *sched = check->sched;
-	const struct sched_spec *spec = check->shape->spec;
+	int64_t gpu_count = check->shape->spec->gpu_count;
 	const struct column *gpu = &sched->columns[DIM_GPU], *cpu = &sched->columns[DIM_CPU];
-	int64_t gpu_left = gpu->alloc[node->slot] - gpu->used[node->slot] - spec->gpu_count;
+	const struct column *pods = &sched->columns[DIM_PODS];
+	int64_t gpu_left = gpu->alloc[slot] - gpu->used[slot] - gpu_count;
 	struct rating rating = { { 0 } };
-	rating.keys[KEY_AVOIDED] = check->pod->avoid == node;
-	rating.keys[KEY_PREFERENCE] = -filter_preference(spec, node);
 	// A pod without GPUs goes where the fewest GPUs are left that need its processors.
-	rating.keys[KEY_GPU_LEFT_FOR_CPU] = spec->gpu_count == 0 ? gpu_left : 0;
-	rating.keys[KEY_ASLEEP] = spec->gpu_count > 0 ? gpu->used[node->slot] == 0
-						      : link_is_empty(&node->pods);
+	rating.keys[KEY_GPU_LEFT_FOR_CPU] = gpu_count == 0 ? gpu_left : 0;
+	rating.keys[KEY_ASLEEP] = (gpu_count > 0 ? gpu : pods)->used[slot] == 0;
 	rating.keys[KEY_GPU_LEFT] = gpu_left;
-	rating.keys[KEY_GPU_ALL] = gpu->alloc[node->slot];
-	rating.keys[KEY_CPU_LEFT] = cpu->alloc[node->slot] - cpu->used[node->slot];
+	rating.keys[KEY_GPU_ALL] = gpu->alloc[slot];
+	rating.keys[KEY_CPU_LEFT] = cpu->alloc[slot] - cpu->used[slot];
 	return rating;
+}
+
+static void rate_wishes(const struct check *check, const struct node *node, struct rating *rating)
+{
+	rating->keys[KEY_AVOIDED] = check->pod->avoid == node;
+	rating->keys[KEY_PREFERENCE] = -filter_preference(check->shape->spec, node);
 }
 
 static int compare(const struct rating *a, const struct rating *b)
@@ -47,17 +54,51 @@ static int compare(const struct rating *a, const struct rating *b)
 	return 0;
 }
 
+static int compare_slots(const void *a, const void *b, void *arg)
+{
+	const struct sched *sched = arg;
+	return str_cmp(sched->nodes[*(const uint32_t *)a]->name,
+		       sched->nodes[*(const uint32_t *)b]->name);
+}
+
+// Place of each node in the order of names, so that ties cost no comparison of texts.
+static void refresh_ranks(struct sched *sched)
+{
+	if (sched->are_ranks_valid)
+		return;
+	uint32_t *slots = core_alloc(sched->slot_cap, sizeof *slots), count = 0;
+	for (uint32_t slot = 0; slot < sched->slot_count; slot++) {
+		if (sched->nodes[slot] != NULL)
+			slots[count++] = slot;
+	}
+	qsort_r(slots, count, sizeof *slots, compare_slots, sched);
+	for (uint32_t i = 0; i < count; i++)
+		sched->ranks[slots[i]] = i;
+	free(slots);
+	sched->are_ranks_valid = true;
+}
+
+// Reads arrays only, and looks at a node itself when it would be the best so far.
 struct node *place_best(const struct check *check)
 {
+	struct sched *sched = check->sched;
+	const struct shape *shape = check->shape;
 	struct node *best = NULL;
 	struct rating best_rating = { { 0 } };
-	for (uint32_t slot = 0; slot < check->sched->slot_count; slot++) {
-		struct node *node = check->sched->nodes[slot];
-		if (node == NULL || !filter_fits(check, node))
+	bool has_wishes = shape->spec->preference_count > 0 || check->pod->avoid != NULL ||
+			  sched->soft_taint_count > 0;
+	refresh_ranks(sched);
+	for (uint32_t slot = 0; slot < sched->slot_count; slot++) {
+		if (!shape_is_static_fit(shape, slot) || !filter_amounts(sched, shape, slot))
 			continue;
-		struct rating rating = rate(check, node);
+		struct node *node = sched->nodes[slot];
+		struct rating rating = rate(check, slot);
+		if (has_wishes)
+			rate_wishes(check, node, &rating);
 		int order = best == NULL ? -1 : compare(&rating, &best_rating);
-		if (order < 0 || (order == 0 && str_cmp(node->name, best->name) < 0)) {
+		bool is_better = order < 0 ||
+				 (order == 0 && sched->ranks[slot] < sched->ranks[best->slot]);
+		if (is_better && filter_rest(check, node)) {
 			best = node;
 			best_rating = rating;
 		}

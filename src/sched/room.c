@@ -8,17 +8,18 @@ static int64_t free_of(const struct sched *sched, uint32_t dim, const struct nod
 	return column->alloc[node->slot] - column->used[node->slot];
 }
 
-static bool fits_amounts(const struct sched *sched, const struct shape *shape,
-			 const struct node *node)
+bool filter_amounts(const struct sched *sched, const struct shape *shape, uint32_t slot)
 {
-	if (free_of(sched, DIM_PODS, node) < 1)
+	const struct column *pods = &sched->columns[DIM_PODS];
+	if (pods->alloc[slot] <= pods->used[slot])
 		return false;
 	for (size_t i = 0; i < shape->spec->amount_count; i++) {
-		int64_t amount = shape->spec->amounts[i].amount;
-		if (amount == 0)
-			continue;
-		uint32_t dim = shape->dims[i];
-		if (dim == DIM_NONE || free_of(sched, dim, node) < amount)
+		int64_t amount = shape->spec->amounts[i].amount, have = 0;
+		if (shape->dims[i] != DIM_NONE) {
+			const struct column *column = &sched->columns[shape->dims[i]];
+			have = column->alloc[slot] - column->used[slot];
+		}
+		if (amount > 0 && have < amount)
 			return false;
 	}
 	return true;
@@ -41,7 +42,7 @@ static bool fits_devices(const struct sched_spec *spec, const struct node *node)
 
 bool filter_has_room(const struct sched *sched, const struct shape *shape, const struct node *node)
 {
-	return fits_amounts(sched, shape, node) && fits_devices(shape->spec, node);
+	return filter_amounts(sched, shape, node->slot) && fits_devices(shape->spec, node);
 }
 
 static bool is_wild(struct str ip) { return ip.len == 0 || str_eq_c(ip, "0.0.0.0"); }
@@ -68,12 +69,17 @@ static bool fits_ports(const struct sched_spec *spec, const struct node *node)
 	return true;
 }
 
+bool filter_rest(const struct check *check, const struct node *node)
+{
+	const struct sched_spec *spec = check->shape->spec;
+	return fits_devices(spec, node) && fits_ports(spec, node) &&
+	       (check->affinity == NULL || affinity_check(check->affinity, node) == 0);
+}
+
 bool filter_fits(const struct check *check, const struct node *node)
 {
-	const struct shape *shape = check->shape;
-	return shape_is_static_fit(shape, node->slot) &&
-	       filter_has_room(check->sched, shape, node) && fits_ports(shape->spec, node) &&
-	       (check->affinity == NULL || affinity_check(check->affinity, node) == 0);
+	return shape_is_static_fit(check->shape, node->slot) &&
+	       filter_amounts(check->sched, check->shape, node->slot) && filter_rest(check, node);
 }
 
 uint64_t facts_codes(const struct sched_facts *facts)
@@ -129,7 +135,7 @@ static uint64_t collect_amounts(const struct check *check, const struct node *no
 		int64_t amount = spec->amounts[i].amount;
 		int64_t all = dim == DIM_NONE ? 0 : check->sched->columns[dim].alloc[node->slot];
 		int64_t have = dim == DIM_NONE ? 0 : free_of(check->sched, dim, node);
-		if (amount == 0 || have >= amount)
+		if (amount <= 0 || have >= amount)
 			continue;
 		sched_code code = all < amount ? SCHED_CODE_RESOURCE_TOO_LARGE
 					       : SCHED_CODE_RESOURCE_SHORT;

@@ -8,7 +8,10 @@
 
 #include <stdio.h>
 
+// The API server gives a bind up before we do, so that one without an answer is settled soon.
+#define SERVER_TIMEOUT "?timeout=3s"
 #define BIND_TIMEOUT_NS UINT64_C(5000000000)
+enum { DOUBT_MS = 4000 };
 #define CHECK_DELAY_NS UINT64_C(1000000000)
 
 bool bind_may_start(const struct scheduler *s) { return s->binds_in_flight < BINDS_MAX; }
@@ -182,8 +185,11 @@ void bind_start(struct scheduler *s, const struct sched_decision *decision)
 		finish_failed(bind);
 		return;
 	}
+	struct str path = pod_path(arena, bind, "binding");
+	char *limited = arena_printf(arena, STR_FMT SERVER_TIMEOUT, STR_ARG(path));
+	ASSERT(limited != NULL);
 	struct k8s_request request = { .method = "POST",
-				       .path = pod_path(arena, bind, "binding"),
+				       .path = str_of(limited),
 				       .body = buf_str(&body),
 				       .timeout_ns = BIND_TIMEOUT_NS,
 				       .on_done = on_bound,
@@ -191,8 +197,12 @@ void bind_start(struct scheduler *s, const struct sched_decision *decision)
 	bind->call = k8s_call_start(s->client, &request);
 }
 
+// What is under way cannot be called back; whoever leads next waits until it is settled, and we
+// may be the one.
 void bind_cancel_all(struct scheduler *s)
 {
+	if (s->binds_in_flight > 0)
+		s->doubt_until_ms = scheduler_now_ms(s) + DOUBT_MS;
 	for (size_t i = 0; i < BINDS_MAX; i++) {
 		struct bind *bind = &s->binds[i];
 		if (bind->scheduler == NULL)

@@ -62,7 +62,21 @@ void scheduler_drive(struct scheduler *s)
 	loop_defer(s->loop, on_drive, s);
 }
 
-void scheduler_wake(void *arg) { scheduler_drive(arg); }
+// Fresh lists: they hold all that was bound before.
+static void begin(struct scheduler *s)
+{
+	s->doubt_until_ms = 0;
+	cache_start_all(s);
+}
+
+void scheduler_wake(void *arg)
+{
+	struct scheduler *s = arg;
+	if (s->doubt_until_ms != 0 && s->core != NULL)
+		begin(s);
+	else
+		scheduler_drive(s);
+}
 
 void scheduler_on_acquired(void *arg, int64_t transitions)
 {
@@ -72,7 +86,11 @@ void scheduler_on_acquired(void *arg, int64_t transitions)
 	s->core = sched_new(world_random(loop_world(s->loop)));
 	s->counters.terms++;
 	log_kv(LOG_INFO, "leading", "identity", s->options->identity, NULL);
-	cache_start_all(s); // fresh lists: they hold all that the leader before us has bound
+	int64_t doubt_ms = s->doubt_until_ms - scheduler_now_ms(s);
+	if (doubt_ms > 0)
+		loop_timer_set(s->wake, (uint64_t)doubt_ms * NS_PER_MS);
+	else
+		begin(s);
 }
 
 void scheduler_on_lost(void *arg)

@@ -80,6 +80,7 @@ struct scheduler {
 	size_t patches_in_flight;
 	struct bind binds[BINDS_MAX];
 	size_t binds_in_flight;
+	int64_t doubt_until_ms; // binds of our last term may still happen until then
 	struct loop_timer *wake;
 	bool is_driving;   // a turn is on its way
 	struct map *waits; // "tenant\nclass" -> histogram of queue wait

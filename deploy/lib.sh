@@ -94,9 +94,27 @@ process_stop() {
 	rm -f "$work/$1.pid"
 }
 
+# pod_targets PART PORT: the addresses of a part's pods as a YAML list.
+pod_targets() {
+	kube -n gpuaas-system get pods -l "app.kubernetes.io/name=$1" -o json |
+		jq -c --arg port "$2" '[.items[].status.podIP | . + ":" + $port]'
+}
+
+# prometheus_start: the Prometheus of this machine, on 127.0.0.1:9490, with the pods as static
+# targets (a container that restarts keeps its pod's address).
 prometheus_start() {
-	sed -e "s#KUBECONFIG_FILE#$KUBECONFIG#; s#CA_FILE#$work/ca.crt#" "$root/deploy/prometheus/prometheus.yaml" \
-		>"$work/prometheus.yaml"
+	cat >"$work/prometheus.yaml" <<-Y
+		global: {scrape_interval: 5s}
+		scrape_configs:
+		  - job_name: gpuaas-agent
+		    static_configs: [{targets: $(pod_targets gpuaas-agent 9400)}]
+		  - job_name: gpuaas-scheduler
+		    static_configs: [{targets: $(pod_targets gpuaas-scheduler 9401)}]
+		  - job_name: gpuaas-server
+		    scheme: https
+		    tls_config: {ca_file: $work/ca.crt, server_name: gpuaas-server}
+		    static_configs: [{targets: $(pod_targets gpuaas-server 8443)}]
+	Y
 	process_start prometheus prometheus --config.file="$work/prometheus.yaml" \
 		--storage.tsdb.path="$work/prometheus" --web.listen-address=127.0.0.1:9490 --log.level=warn
 }

@@ -35,6 +35,12 @@ def bill_of(admin, start, end):
     return {"by_tenant": bill, "tco_nano": total, "currency": answer.get("currency", "")}
 
 
+def units(nano):
+    """Nano as units with six decimals, exactly."""
+    micro = round(Fraction(nano, 1000))
+    return f"{'-' if micro < 0 else ''}{abs(micro) // 10 ** 6}.{abs(micro) % 10 ** 6:06d}"
+
+
 def table(head, rows):
     widths = [max(len(str(r[i])) for r in [head, *rows]) for i in range(len(head))]
     for row in [head, *rows]:
@@ -82,9 +88,9 @@ def print_cost(bill):
     for name in names:
         row = bill["by_tenant"].get(name, {})
         rows.append([name if name != FREE else "idle (nobody's)"] + [
-            f"{Fraction(row.get(kind, 0), NANO):.6f}" for kind in ("capacity", "energy", "shared", "total")])
+            units(row.get(kind, 0)) for kind in ("capacity", "energy", "shared", "total")])
     total = sum(bill["by_tenant"].get(n, {}).get("total", 0) for n in names)
-    rows.append(["total", "", "", "", f"{Fraction(total, NANO):.6f}"])
+    rows.append(["total", "", "", "", units(total)])
     table(["tenant", "capacity", "energy", "shared", "total"], rows)
     if total == bill["tco_nano"]:
         print(f"  conservation: {total} nano by tenant = {bill['tco_nano']} nano of ownership")

@@ -79,9 +79,9 @@ err_status route_check_query(const struct route *route, struct str query, struct
 			is_known = is_known || str_eq_c(name, route->query[i].name);
 		if (!is_known)
 			return err_set(err, ERR_INVALID,
-				       "unknown query parameter \"%.60s\"; see "
+				       "unknown query parameter \"" STR_FMT "\"; see "
 				       "/openapi.json for %s",
-				       name.len == 0 ? "" : name.data, route->operation);
+				       STR_ARG(str_slice(name, 0, 60)), route->operation);
 	}
 	return ERR_OK;
 }

@@ -61,8 +61,8 @@ static err_status check_listed(const struct checker *checker, const struct schem
 		used = n < 0 ? used : min_size(used + (size_t)n, sizeof allowed - 1);
 	}
 	note_fault(checker, "invalid_field");
-	return err_set(checker->err, ERR_INVALID, "%s must be one of %s, not \"%.60s\"",
-		       checker->path, allowed, text.len == 0 ? "" : text.data);
+	return err_set(checker->err, ERR_INVALID, "%s must be one of %s, not \"" STR_FMT "\"",
+		       checker->path, allowed, STR_ARG(str_slice(text, 0, 60)));
 }
 
 static err_status check_label(const struct checker *checker, const struct schema_field *field,

@@ -1,4 +1,4 @@
-"""Rating, intake of usage, start of the command line."""
+"""Rating and intake of usage."""
 import datetime
 import json
 import random
@@ -119,18 +119,7 @@ def ledger(bench):
         path.unlink()
 
 
-def cli_start(bench):
-    run = bench.run([bench.program("gpuaas"), "--version"], repeat=50)
-    cpu_s = run["cpu_p50"] * run["cpu_count"] / 1e9
-    yield Figure("cli_start_p50", ms(run["wall_p50"]), "ms wall", cpu_s=cpu_s)
-    yield Figure("cli_start_p99", ms(run["wall_p99"]), "ms wall", cpu_s=cpu_s)
-    yield Figure("cli_start_cpu", ms(run["cpu_p50"]), "ms CPU", cpu_s=cpu_s)
-    yield Figure("cli_start_rss", run["rss_kib"] / 1024, "MiB", cpu_s=cpu_s)
-
-
 GROUPS = [
-    Group("cli_start", "gpuaas --version, 50 times", {
-        "cli_start_p50": "< 10", "cli_start_p99": "", "cli_start_cpu": "< 10", "cli_start_rss": "< 10"}, cli_start),
     Group("billing_rate", "a month of 300,000 allocations on 200 GPUs, rated offline", {
         "billing_rate_cpu": "<= 2", "billing_rate_rss": "<= 256"}, billing),
     Group("ledger_intake", "usage events into the ledger, then the same again", {

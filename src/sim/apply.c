@@ -133,7 +133,7 @@ static void fill_in(struct sim *sim, const struct sim_object *object, struct kob
 	struct scenario *scenario = sim->scenario;
 	if (pod->meta.namespace_.len == 0)
 		pod->meta.namespace_ = STR("default");
-	if (pod->spec.scheduler_name.len == 0)
+	if (pod->spec.scheduler_name.len == 0 || sim->takes_all)
 		pod->spec.scheduler_name = OUR_NAME;
 	if (pod->meta.created_s == 0)
 		pod->meta.created_s = object->at_ms / 1000;
@@ -214,6 +214,6 @@ err_status apply_object(struct sim *sim, const struct sim_object *object, struct
 	case SIM_POD: return apply_pod(sim, object, err);
 	case SIM_KINDS: break;
 	}
-	ASSERT(!"a kind is missing");
+	ASSERT(false && "a kind is missing");
 	return ERR_INTERNAL;
 }

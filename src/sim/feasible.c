@@ -57,7 +57,9 @@ int run_feasible(const char *file)
 		(void)fprintf(stderr, "gpuaas-sim: %s\n", err.text);
 		return err_exit_code(err.status);
 	}
-	struct sim sim = { .scenario = &scenario, .core = sched_new(0), .pods = map_new(0) };
+	struct sim sim = {
+		.scenario = &scenario, .core = sched_new(0), .pods = map_new(0), .takes_all = true
+	};
 	sim.checker = checker_new(scenario.arena);
 	int code = 0;
 	for (size_t i = 0; i < scenario.object_count && code == 0; i++) {

@@ -54,6 +54,7 @@ struct sim {
 	struct map *pods; // uid -> sim_pod
 	struct events *events;
 	struct checker *checker;
+	bool takes_all; // pods of other schedulers count as ours
 	uint64_t pod_no;
 	size_t bound, finished, refused;
 };

@@ -7,12 +7,11 @@
 #include <stdio.h>
 
 #define NODE(name, rest)                                                                           \
-	"---\n{kind: Node, metadata: {name: " name                                                 \
-	"}, status: {allocatable: {cpu: 16, memory: 64Gi, "                                        \
-	"pods: 110, nvidia.com/gpu: 4}}" rest "}\n"
+	"---\n{kind: Node, metadata: {name: " name "}, status: {allocatable: {cpu: 16, "           \
+	"memory: 64Gi, pods: 110, nvidia.com/gpu: 4}}" rest "}\n"
 #define ZONE(name, zone, more)                                                                     \
-	"---\n{kind: Node, metadata: {name: " name ", labels: {zone: z" zone "}}, status: "         \
-	"{allocatable: {cpu: 16, memory: 64Gi, pods: 110" more "}}}\n"
+	"---\n{kind: Node, metadata: {name: " name ", labels: {zone: z" zone "}}, "                \
+	"status: {allocatable: {cpu: 16, memory: 64Gi, pods: 110" more "}}}\n"
 #define POD(name, meta, gpus, spec)                                                                \
 	"---\n{kind: Pod, metadata: {name: " name ", " meta "}, spec: {containers: [{name: c, "    \
 	"resources: {limits: {cpu: 1, nvidia.com/gpu: " gpus "}}}], " spec "}}\n"

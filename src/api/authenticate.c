@@ -24,6 +24,7 @@ static void refuse_token(struct call *call)
 		rest_limited(call, wait_ms);
 		return;
 	}
+	call->is_denied = true;
 	(void)rest_header_add(call, "WWW-Authenticate", STR("Bearer realm=\"gpuaas\""));
 	rest_problem(call, 401, "token_invalid",
 		     "the token is missing or not valid; log in with a token that is");

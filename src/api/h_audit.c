@@ -17,25 +17,17 @@ struct export
 	const char *const *paths;
 	size_t path_count, path_i;
 	int fd;
-	bool is_gone; // the client went away
 };
 
-static void end_export(struct export *export)
+static void end_export(struct export *export, bool is_client_gone)
 {
 	struct call *call = export->call;
 	loop_timer_free(export->timer);
 	fs_closep(&export->fd);
-	if (!export->is_gone)
-		http_respond_end(call->exchange);
-	rest_streamed(call);
+	rest_stream_end(call, is_client_gone);
 }
 
-static void on_client_gone(void *arg)
-{
-	struct export *export = arg;
-	export->is_gone = true;
-	end_export(export);
-}
+static void on_client_gone(void *arg) { end_export(arg, true); }
 
 // The next bytes, file after file; 0 at the end.
 static ssize_t read_piece(struct export *export, char *out)
@@ -63,7 +55,7 @@ static void send_piece(void *arg)
 	}
 	ssize_t got = read_piece(export, piece);
 	if (got <= 0) {
-		end_export(export);
+		end_export(export, false);
 		return;
 	}
 	http_respond_chunk(export->call->exchange, (struct str){ piece, (size_t)got });

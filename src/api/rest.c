@@ -109,6 +109,7 @@ bool rest_authorize(struct call *call, struct str tenant)
 	case AUTHZ_ALLOWED: return true;
 	case AUTHZ_FORBIDDEN:
 		call->api->counters.denied++;
+		call->is_denied = true;
 		rest_problem(call, 403, "forbidden", "the role %s may not %s a %s%s",
 			     authz_role_name(call->principal.role),
 			     authz_verb_name(call->route->verb),
@@ -118,6 +119,7 @@ bool rest_authorize(struct call *call, struct str tenant)
 	case AUTHZ_HIDDEN: break;
 	}
 	call->api->counters.denied++;
+	call->is_denied = true;
 	rest_problem(call, 404, "not_found", "there is no such %s, or it is not yours",
 		     authz_resource_name(call->route->resource));
 	return false;

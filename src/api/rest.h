@@ -33,6 +33,7 @@ struct call {
 	char key_hash[STORE_HASH_HEX + 1]; // of the idempotency key; empty: none
 	bool is_audited;                   // "begin" was written: an "end" must follow
 	bool is_secret;                    // the answer is not kept for repetitions
+	bool is_denied;                    // a right was missing: also that is recorded
 	bool is_answered;
 
 	// The answer, kept until the audit record is durable.
@@ -54,9 +55,10 @@ void rest_problem(struct call *call, int status, const char *code, const char *f
 	PRINTF_LIKE(4, 5);
 // The usual problem for a status: not_found, already_exists, unavailable, ... with its text.
 void rest_fail(struct call *call, const struct err *err);
-// From now on the handler streams by http_respond_start itself and ends with rest_streamed.
+// From now on the handler streams by http_respond_start itself and ends with rest_stream_end,
+// which ends the answer unless the client is gone.
 void rest_stream_begin(struct call *call);
-void rest_streamed(struct call *call);
+void rest_stream_end(struct call *call, bool is_client_gone);
 bool rest_header_add(struct call *call, const char *name, struct str value);
 
 // For routes with ROUTE_TENANT_HANDLER. False: the call has been answered (403 or 404).

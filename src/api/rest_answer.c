@@ -94,6 +94,14 @@ static void on_end_recorded(void *arg, const struct err *err)
 	send_now(call);
 }
 
+// A refusal stands whether or not it could be recorded.
+static void on_denial_recorded(void *arg, const struct err *err)
+{
+	if (err != NULL)
+		log_err(LOG_ERROR, "audit record of a refused call is lost", err);
+	send_now(arg);
+}
+
 static void record(struct call *call, const char *stage, audit_done_fn *on_done)
 {
 	struct audit_record record = {
@@ -120,16 +128,15 @@ static void finish(struct call *call)
 {
 	ASSERT(!call->is_answered);
 	call->is_answered = true;
-	bool is_refused = call->route != NULL && call->route->access != ROUTE_PUBLIC &&
-			  (call->status == 401 || call->status == 403);
 	if (call->is_audited || (call->route != NULL && call->route->access == ROUTE_AGENT &&
 				 call->status == 200 && call->audit_detail.len > 0)) {
 		record(call, call->is_audited ? "end" : "act", on_end_recorded);
 		return;
 	}
-	if (is_refused)
-		record(call, "denied", NULL);
-	send_now(call);
+	if (call->is_denied)
+		record(call, "denied", on_denial_recorded);
+	else
+		send_now(call);
 }
 
 static void on_begin_recorded(void *arg, const struct err *err)
@@ -260,10 +267,12 @@ void rest_stream_begin(struct call *call)
 	call->status = call->route->success;
 }
 
-void rest_streamed(struct call *call)
+void rest_stream_end(struct call *call, bool is_client_gone)
 {
 	ASSERT(call->is_answered);
 	count(call);
 	log_call(call);
+	if (!is_client_gone)
+		http_respond_end(call->exchange); // the request is gone with it
 	rest_free(call);
 }

@@ -3,16 +3,20 @@
 # table of running programs. The files in lib/ hold the rest, one subject each.
 # Sourced with `set -euo pipefail` in force.
 
-# Every name and address that the testbed uses on the host derives from these.
+# Every name and address that the testbed uses on the host derives from these. GPUAAS_TESTBED=1..9
+# names a testbed beside the usual one, with its own names, networks and ports.
+tb_number=${GPUAAS_TESTBED:-0}
+[[ $tb_number =~ ^[0-9]$ ]] || { echo "GPUAAS_TESTBED=$tb_number: want 0 to 9" >&2; exit 2; }
 tb_prefix=gpuaas
-tb_host_net=10.99.0       # the nodes' network: the host is .1, node i is .(10+i)
-tb_pod_net=10.244         # pods of node i are in .i.0/24
-tb_service_net=10.96      # Services are in .0.0/16
-tb_api_port=6443
-tb_etcd_port=12379        # and the next one for etcd's peers
-tb_kcm_port=10257
-tb_scheduler_port=10259
-tb_dns_port=10053         # and the next one for its readiness
+[ "$tb_number" = 0 ] || tb_prefix=gpuaas$tb_number
+tb_host_net=10.99.$tb_number               # the nodes' network: the host is .1, node i .(10+i)
+tb_pod_net=10.$((244 + tb_number))         # pods of node i are in .i.0/24
+tb_service_net=10.96                       # Services are in .0.0/16; known inside nodes only
+tb_api_port=$((6443 + tb_number))
+tb_etcd_port=$((12379 + 10 * tb_number))   # and the next one for etcd's peers
+tb_kcm_port=$((10257 + 10 * tb_number))
+tb_scheduler_port=$((10259 + 10 * tb_number))
+tb_dns_port=$((10053 + 10 * tb_number))    # and the next one for its readiness
 
 tb_bridge=${tb_prefix}0
 tb_veth=${tb_prefix}-n    # host end of node i's cable: gpuaas-n<i>
@@ -134,6 +138,7 @@ program_start() {
 		cgroup_join "$group"
 		# All of them are Go programs, and short of processors rather than of memory.
 		export GOGC=300
+		ulimit -n "$(ulimit -Hn)"
 		printf '%s %s\n' "$me" "$(process_ticks "$me")" >"$tb_run/pid/.$name"
 		mv "$tb_run/pid/.$name" "$tb_run/pid/$name"
 		cd /

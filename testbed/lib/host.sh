@@ -6,8 +6,9 @@
 tb_tools="ip:iproute2 ss:iproute2 nft:nftables runc:runc nsenter:util-linux unshare:util-linux
 	mountpoint:util-linux flock:util-linux setsid:util-linux openssl:openssl curl:curl jq:jq
 	cc:gcc python3:python3 sysctl:procps"
-# vm.* and kernel.* are the kubelet's doing; the forward switch is ours.
-tb_sysctls="net/ipv4/ip_forward vm/overcommit_memory vm/panic_on_oom kernel/panic
+# vm.* and kernel.* are the kubelet's doing, the rest is ours.
+tb_sysctls="net/ipv4/ip_forward fs/inotify/max_user_instances
+	vm/overcommit_memory vm/panic_on_oom kernel/panic
 	kernel/panic_on_oops kernel/keys/root_maxkeys kernel/keys/root_maxbytes"
 
 host_check() {
@@ -103,25 +104,45 @@ host_check_networks() {
 	done < <(ip -4 -j route show table main | jq -r '.[] | select(.dst != "default") | "\(.dst) \(.dev)"')
 }
 
+# other_settings: what another testbed, which came first, found on the machine.
+other_settings() {
+	local file
+	for file in /run/gpuaas*-testbed/sysctls; do
+		if [ -f "$file" ] && [ "$file" != "$tb_run/sysctls" ]; then
+			echo "$file"
+			return
+		fi
+	done
+}
+
 host_settings_save() {
-	local key
+	local key other
 	[ ! -f "$tb_run/sysctls" ] || return 0
+	other=$(other_settings)
 	for key in $tb_sysctls; do
 		[ ! -f "/proc/sys/$key" ] || printf '%s %s\n' "$key" "$(cat "/proc/sys/$key")"
 	done >"$tb_run/.sysctls"
+	[ -z "$other" ] || cp "$other" "$tb_run/.sysctls"
 	mv "$tb_run/.sysctls" "$tb_run/sysctls"
 }
 
+# Three kubelets and their runtimes watch more files than the usual 128 instances allow.
+host_settings_apply() {
+	local watchers=/proc/sys/fs/inotify/max_user_instances
+	[ "$(cat $watchers)" -ge 1024 ] || echo 1024 >$watchers
+	echo 1 >/proc/sys/net/ipv4/ip_forward
+}
+
+# The last testbed puts back what the first one found.
 host_settings_restore() {
 	local key value
-	[ -f "$tb_run/sysctls" ] || return 0
+	[ -f "$tb_run/sysctls" ] && [ -z "$(other_settings)" ] || return 0
 	while read -r key value; do
 		[ "$(cat "/proc/sys/$key")" = "$value" ] || echo "$value" >"/proc/sys/$key"
 	done <"$tb_run/sysctls"
 }
 
 host_network_make() {
-	echo 1 >/proc/sys/net/ipv4/ip_forward
 	[ ! -e "/sys/class/net/$tb_bridge" ] || return 0
 	ip -batch - <<-L
 		link add name $tb_bridge type bridge forward_delay 0

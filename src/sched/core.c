@@ -159,6 +159,7 @@ void sched_free(struct sched *sched)
 	free(sched->nodes);
 	free(sched->touched);
 	free(sched->ranks);
+	free(sched->priorities);
 	free(sched);
 }
 

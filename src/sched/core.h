@@ -92,6 +92,11 @@ struct pod {
 	uint64_t told_codes;       // as a set
 };
 
+struct priority {
+	int64_t value;
+	size_t pod_count;
+};
+
 struct sched {
 	uint64_t seed;
 	struct column columns[SCHED_RESOURCES_MAX];
@@ -112,6 +117,8 @@ struct sched {
 	uint32_t touched_count;
 	bool wakes_all, wakes_near; // near: a pod came to a node
 	int64_t now_ms;
+	struct priority *priorities; // of pods on nodes, with their number
+	size_t priority_count, priority_cap;
 	size_t state_counts[SCHED_STATE_BOUND + 1];
 	struct sched_grant grants[SCHED_DEVICES_MAX];
 	struct sched_facts told; // lent with the last decision

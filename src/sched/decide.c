@@ -95,6 +95,9 @@ static bool collect(const struct check *check, struct sched_facts *ret_facts)
 {
 	struct sched *sched = check->sched;
 	*ret_facts = (struct sched_facts){ .count = 0 };
+	const uint64_t preemptible = code_bit(SCHED_CODE_RESOURCE_SHORT) |
+				     code_bit(SCHED_CODE_TOO_MANY_PODS);
+	bool has_lower = pod_has_lower(sched, check->pod->key.priority);
 	size_t known = 0;
 	bool fits = false;
 	for (uint32_t slot = 0; slot < sched->slot_count; slot++) {
@@ -104,6 +107,10 @@ static bool collect(const struct check *check, struct sched_facts *ret_facts)
 		known++;
 		uint64_t fails = filter_collect(check, node, ret_facts);
 		fits = fits || fails == 0;
+		bool is_held = has_lower && fails != 0 && (fails & ~preemptible) == 0 &&
+			       filter_room_without_lower(check, node);
+		if (is_held)
+			facts_add(ret_facts, SCHED_CODE_HELD_BY_LOWER, 0)->nodes++;
 	}
 	if (known == 0)
 		(void)facts_add(ret_facts, SCHED_CODE_NO_NODES, 0);

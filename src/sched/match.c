@@ -49,7 +49,7 @@ bool sched_requirement_matches(const struct sched_requirement *requirement, stru
 	case SCHED_GREATER:
 	case SCHED_LESS: return is_there && compares(requirement, value);
 	}
-	ASSERT(!"an operator is missing");
+	ASSERT(false && "an operator is missing");
 	return false;
 }
 

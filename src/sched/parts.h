@@ -20,6 +20,7 @@ bool shape_is_static_fit(const struct shape *shape, uint32_t slot);
 
 // pods.c
 void pod_account(struct sched *sched, struct pod *pod, struct node *node);
+bool pod_has_lower(const struct sched *sched, int64_t priority); // on some node
 void pod_unaccount(struct sched *sched, struct pod *pod);
 void pod_wait(struct sched *sched, struct pod *pod, pod_place place); // into the queue
 void pod_leave(struct sched *sched, struct pod *pod);                 // out of it
@@ -52,6 +53,8 @@ bool filter_fits(const struct check *check, const struct node *node);
 // Adds what fails on this node; returns the set.
 uint64_t filter_collect(const struct check *check, const struct node *node,
 			struct sched_facts *facts);
+// Whether amounts would suffice without the pods of lower priority on the node.
+bool filter_room_without_lower(const struct check *check, const struct node *node);
 bool filter_has_room(const struct sched *sched, const struct shape *shape, const struct node *node);
 bool filter_device(const struct sched_spec *spec, const struct device *device);
 bool filter_taints(const struct sched_spec *spec, const struct node *node);

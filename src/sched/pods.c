@@ -44,6 +44,39 @@ static void add_amounts(struct sched *sched, struct pod *pod, int64_t sign)
 	ASSERT(sched->columns[DIM_PODS].used[slot] >= 0);
 }
 
+// Few different values exist, so that a plain list does.
+static void count_priority(struct sched *sched, int64_t value, int change)
+{
+	size_t i = 0;
+	while (i < sched->priority_count && sched->priorities[i].value != value)
+		i++;
+	if (i == sched->priority_count) {
+		ASSERT(change > 0);
+		if (i == sched->priority_cap) {
+			size_t cap = max_size(8, 2 * sched->priority_cap);
+			struct priority *grown = core_alloc(cap, sizeof *grown);
+			if (i > 0)
+				memcpy(grown, sched->priorities, i * sizeof *grown);
+			free(sched->priorities);
+			sched->priorities = grown;
+			sched->priority_cap = cap;
+		}
+		sched->priorities[sched->priority_count++] = (struct priority){ value, 0 };
+	}
+	sched->priorities[i].pod_count += (size_t)change;
+	if (sched->priorities[i].pod_count == 0)
+		sched->priorities[i] = sched->priorities[--sched->priority_count];
+}
+
+bool pod_has_lower(const struct sched *sched, int64_t priority)
+{
+	for (size_t i = 0; i < sched->priority_count; i++) {
+		if (sched->priorities[i].value < priority)
+			return true;
+	}
+	return false;
+}
+
 // Whether the pod is among those that keep others away; who waits is looked at anew then.
 static void set_apart(struct sched *sched, struct pod *pod, bool is_apart)
 {
@@ -63,6 +96,7 @@ void pod_account(struct sched *sched, struct pod *pod, struct node *node)
 	pod->node = node;
 	add_amounts(sched, pod, 1);
 	link_add(&node->pods, &pod->on_node);
+	count_priority(sched, pod->key.priority, 1);
 	set_apart(sched, pod, pod->shape->spec->apart_count > 0);
 	sched->wakes_near = true;
 }
@@ -73,6 +107,7 @@ void pod_unaccount(struct sched *sched, struct pod *pod)
 	ASSERT(node != NULL);
 	add_amounts(sched, pod, -1);
 	link_drop(&pod->on_node);
+	count_priority(sched, pod->key.priority, -1);
 	set_apart(sched, pod, false);
 	for (size_t i = 0; i < node->device_count; i++) {
 		if (node->devices[i].holder == pod)
@@ -200,7 +235,7 @@ static bool take_over(struct sched *sched, struct pod *pod, const struct sched_p
 		pod->labels = core_labels_copy(&in->labels);
 		sched->wakes_all = sched->wakes_all || pod->node != NULL;
 	}
-	if (!tree_has(&pod->in_queue)) {
+	if (pod->node == NULL) { // Kubernetes lets nobody change the priority of a running pod
 		pod->key.priority = in->priority;
 		pod->key.created_s = in->created_s;
 	}

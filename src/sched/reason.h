@@ -64,6 +64,9 @@
 	  "is kept away by the anti-affinity of running pods", "wait until they end")              \
 	X(TOPOLOGY_SPREAD, "TopologySpreadUnmet", NODE, "would break its topology spread",         \
 	  "raise maxSkew or add nodes in the emptier domains")                                     \
+	X(HELD_BY_LOWER, "HeldByLowerPriority", NODE,                                              \
+	  "would fit if pods of lower priority made room, and preemption is not there yet",        \
+	  "end pods of lower priority, or wait")                                                   \
 	X(TOPOLOGY_LABEL, "TopologyLabelMissing", NODE, "needs a topology label on the node",      \
 	  "label the nodes")
 

@@ -82,6 +82,41 @@ bool filter_fits(const struct check *check, const struct node *node)
 	       filter_amounts(check->sched, check->shape, node->slot) && filter_rest(check, node);
 }
 
+static int64_t held_by_lower(const struct check *check, const struct node *node, uint32_t dim)
+{
+	int64_t sum = 0;
+	for (const struct link *at = node->pods.next; at != &node->pods; at = at->next) {
+		const struct pod *pod = LINK_OF((uintptr_t)at, struct pod, on_node);
+		if (pod->key.priority >= check->pod->key.priority)
+			continue;
+		if (dim == DIM_PODS)
+			sum++;
+		for (size_t i = 0; i < pod->shape->spec->amount_count; i++) {
+			if (pod->shape->dims[i] == dim)
+				sum += pod->shape->spec->amounts[i].amount;
+		}
+	}
+	return sum;
+}
+
+bool filter_room_without_lower(const struct check *check, const struct node *node)
+{
+	const struct sched_spec *spec = check->shape->spec;
+	if (free_of(check->sched, DIM_PODS, node) + held_by_lower(check, node, DIM_PODS) < 1)
+		return false;
+	for (size_t i = 0; i < spec->amount_count; i++) {
+		uint32_t dim = check->shape->dims[i];
+		if (dim == DIM_NONE)
+			return false;
+		int64_t have = free_of(check->sched, dim, node);
+		if (have < spec->amounts[i].amount)
+			have += held_by_lower(check, node, dim);
+		if (have < spec->amounts[i].amount)
+			return false;
+	}
+	return true;
+}
+
 uint64_t facts_codes(const struct sched_facts *facts)
 {
 	uint64_t codes = 0;

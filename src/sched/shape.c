@@ -119,10 +119,12 @@ static struct sched_spec *copy_spec(struct arena *arena, const struct sched_spec
 	return spec;
 }
 
-// Pods whose own labels and namespace decide where they fit share a shape only with equals.
+// Pods whose own labels and namespace decide where they fit share a shape only with equals;
+// priority is part of the reasons.
 static void put_key(const struct sched_pod_in *pod, struct buf *out)
 {
 	const struct sched_spec *spec = pod->spec;
+	buf_printf(out, "%lld:", (long long)pod->priority);
 	sched_spec_key(spec, out);
 	if (spec->near_count + spec->apart_count + spec->spread_count == 0)
 		return;

@@ -23,7 +23,7 @@ static struct bind *free_bind(struct scheduler *s)
 		if (bind->scheduler == NULL)
 			return bind;
 	}
-	ASSERT(!"bind_may_start was not asked");
+	ASSERT(false && "bind_may_start was not asked");
 	return NULL;
 }
 

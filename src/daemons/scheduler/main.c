@@ -4,13 +4,19 @@
 #include "sys/fs.h"
 #include "sys/log.h"
 #include "sys/mac.h"
+#include "sys/random.h"
 
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { EXIT_USAGE = 2, OBJECT_ARENA_BYTES = 32 * 1024 * 1024, KEY_MAX_BYTES = 4096 };
+enum {
+	SUFFIX_CHARS = 8,
+	EXIT_USAGE = 2,
+	OBJECT_ARENA_BYTES = 32 * 1024 * 1024,
+	KEY_MAX_BYTES = 4096
+};
 
 static const char USAGE[] =
 	"usage: gpuaas-scheduler --plan-key FILE [options]\n"
@@ -162,6 +168,12 @@ int main(int argc, char **argv)
 	if (options.plan_key_file == NULL)
 		return usage("--plan-key is needed");
 	log_init("scheduler", level);
+	// A container that is restarted is another process; the Lease must tell them apart.
+	static char identity[512];
+	char suffix[SUFFIX_CHARS + 1];
+	random_base62(suffix, SUFFIX_CHARS);
+	(void)snprintf(identity, sizeof identity, "%.200s_%s", options.identity, suffix);
+	options.identity = identity;
 	struct err err = { 0 };
 	s.options = &options;
 	if (loop_new(&s.loop, &err) != ERR_OK || start(&s, &err) != ERR_OK) {

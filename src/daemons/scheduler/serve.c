@@ -175,7 +175,7 @@ static const char *state_name(sched_state state)
 	case SCHED_STATE_ASSUMED:
 	case SCHED_STATE_BOUND: return "running";
 	}
-	ASSERT(!"a state is missing");
+	ASSERT(false && "a state is missing");
 	return "";
 }
 

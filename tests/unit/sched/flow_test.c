@@ -147,6 +147,13 @@ static const struct {
 	  NODE("a", "") POD("p", "", "9", "") POD("q", "", "9", ""),
 	  { "wait p ResourceTooLarge:1(9 nvidia.com/gpu/4 nvidia.com/gpu)",
 	    "wait q ResourceTooLarge:1(9 nvidia.com/gpu/4 nvidia.com/gpu)" } },
+	{ "lower priority holds the room",
+	  NODE("a", "") "---\n{kind: Pod, metadata: {name: o}, spec: {nodeName: a, priority: 1, "
+			"containers: [{name: c, resources: {limits: {nvidia.com/gpu: 3}}}]}}\n" POD(
+				"p", "", "2", "priority: 5") POD("q", "", "2", "priority: 1"),
+	  { "wait p InsufficientResource:1(2 nvidia.com/gpu/1 nvidia.com/gpu) "
+	    "HeldByLowerPriority:1",
+	    "wait q InsufficientResource:1(2 nvidia.com/gpu/1 nvidia.com/gpu)" } },
 	{ "pods of other schedulers are not ours",
 	  NODE("a",
 	       "") "---\n{kind: Pod, metadata: {name: p}, spec: {schedulerName: other, containers: "

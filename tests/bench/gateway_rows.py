@@ -13,7 +13,7 @@ import time
 from harness import Figure, Group, Process, free_port, ms
 
 TOKEN = "gpx_zQWBuTSOoRi4A9spHcVY5ncnsDkxkJ0mLq17"  # the example of the token's format, valid by its check digits
-BATCH, BATCHES, WARM_UP = 2000, 11, 500
+BATCH, BATCHES, WARM_UP = 400, 61, 500
 
 
 class Client:

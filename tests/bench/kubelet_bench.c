@@ -16,7 +16,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { START_MS = 20000, ANSWER_MS = 15000, PIDS_MAX = 32, XID_FATAL = 79, SETTLE_MS = 1500 };
+enum {
+	START_MS = 20000,
+	ANSWER_MS = 15000,
+	PIDS_MAX = 32,
+	XID_FATAL = 79,
+	STARTS = 7,
+	SETTLE_MS = 1500
+};
 
 struct options {
 	const char *dir, *pod_resources, *control, *metrics;
@@ -165,7 +172,8 @@ static void scrape_once(struct http_client *client, struct arena *arena, struct 
 	*ret_bytes = reply.body.len;
 }
 
-static void measure_scrapes(struct kubelet *kubelet, const struct options *o, struct buf *out)
+static void measure_scrapes(struct kubelet *kubelet, const struct options *o, const char *name,
+			    struct buf *out)
 {
 	struct http_client *client;
 	struct err err = { 0 };
@@ -178,8 +186,8 @@ static void measure_scrapes(struct kubelet *kubelet, const struct options *o, st
 		scrape_once(client, arena, &samples, &bytes);
 		arena_reset(arena);
 	}
-	samples_put(&samples, "scrape", out);
-	buf_printf(out, ",\"scrape_bytes\":%zu", bytes);
+	samples_put(&samples, name, out);
+	buf_printf(out, ",\"%s_bytes\":%zu", name, bytes);
 	samples_done(&samples);
 	http_client_free(client);
 }
@@ -201,19 +209,24 @@ static void measure_reborn(struct kubelet *kubelet, const struct options *o, str
 	samples_done(&samples);
 }
 
+static void command(const char *control, const char *line)
+{
+	const int fd = open(control, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+	if (fd < 0 || write(fd, line, strlen(line)) != (ssize_t)strlen(line))
+		measure_fail("%s cannot be written", control);
+	(void)close(fd);
+}
+
 static void measure_xids(struct kubelet *kubelet, const char *control, struct buf *out)
 {
 	struct samples samples = { 0 };
 	const size_t gpus = kubelet->device_count;
 	for (size_t i = 0; i + 1 < gpus; i++) {
 		char line[32];
-		const int fd = open(control, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 		(void)snprintf(line, sizeof line, "xid %zu %d\n", i, XID_FATAL);
 		const size_t bad = kubelet->unhealthy_count;
 		const uint64_t start_ns = clock_wall_ns();
-		if (fd < 0 || write(fd, line, strlen(line)) != (ssize_t)strlen(line))
-			measure_fail("%s cannot be written", control);
-		(void)close(fd);
+		command(control, line);
 		kubelet_wait(kubelet, kubelet_has_unhealthy, bad + 1, "XID told", ANSWER_MS);
 		samples_add(&samples, kubelet->listed_ns - start_ns);
 	}
@@ -221,26 +234,61 @@ static void measure_xids(struct kubelet *kubelet, const char *control, struct bu
 	samples_done(&samples);
 }
 
-static void measure_all(struct kubelet *kubelet, const struct options *o, struct buf *out)
+// The driver no longer answers for one GPU.
+static void measure_hang(struct kubelet *kubelet, const struct options *o, struct buf *out)
+{
+	char line[32];
+	(void)snprintf(line, sizeof line, "hang all %zu\n", kubelet->device_count - 1);
+	command(o->control, line);
+	settle(kubelet);
+	measure_scrapes(kubelet, o, "hang", out);
+}
+
+static pid_t start_measured(struct kubelet *kubelet, const struct options *o,
+			    struct samples *registers)
 {
 	kubelet_open(kubelet);
 	const uint64_t start_ns = clock_wall_ns();
 	const pid_t pid = start_plugin(o->command);
 	kubelet_wait(kubelet, kubelet_has_registrations, 1, "registered", START_MS);
+	samples_add(registers, kubelet->registered_ns - start_ns);
 	kubelet_watch(kubelet);
 	kubelet_wait(kubelet, kubelet_has_lists, 1, "listed", ANSWER_MS);
-	buf_printf(out, "{\"devices\":%zu,\"register_ns\":%llu,\"list_ns\":%llu",
-		   kubelet->device_count, (unsigned long long)(kubelet->registered_ns - start_ns),
-		   (unsigned long long)(kubelet->listed_ns - kubelet->registered_ns));
+	return pid;
+}
+
+// Several starts, because one is a coin toss on a busy machine; the last one stays.
+static pid_t measure_starts(struct kubelet *kubelet, const struct options *o, struct buf *out)
+{
+	struct samples registers = { 0 };
+	pid_t pid = start_measured(kubelet, o, &registers);
+	for (int i = 1; i < STARTS; i++) {
+		int status;
+		if (kill(pid, SIGTERM) != 0 || waitpid(pid, &status, 0) != pid)
+			measure_fail("the plugin was gone");
+		kubelet_close(kubelet);
+		pid = start_measured(kubelet, o, &registers);
+	}
+	buf_printf(out, "{\"devices\":%zu", kubelet->device_count);
+	samples_put(&registers, "register", out);
+	samples_done(&registers);
+	return pid;
+}
+
+static void measure_all(struct kubelet *kubelet, const struct options *o, struct buf *out)
+{
+	const pid_t pid = measure_starts(kubelet, o, out);
 	settle(kubelet);
 	put_memory("idle", pid, out);
 	measure_calls(kubelet, o, out);
 	if (o->metrics != NULL)
-		measure_scrapes(kubelet, o, out);
+		measure_scrapes(kubelet, o, "scrape", out);
 	put_memory("used", pid, out);
 	measure_reborn(kubelet, o, out);
 	if (o->control != NULL)
 		measure_xids(kubelet, o->control, out);
+	if (o->control != NULL && o->metrics != NULL)
+		measure_hang(kubelet, o, out);
 	put_memory("end", pid, out);
 	int status;
 	struct rusage usage;

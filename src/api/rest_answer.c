@@ -32,10 +32,12 @@ static void count(struct call *call)
 static void log_call(const struct call *call)
 {
 	char status[8], tenant[64], user[140], path[200];
-	log_level level = call->status >= 500 ? LOG_WARN : LOG_DEBUG;
-	if (call->route != NULL && route_mutates(call->route) && level == LOG_DEBUG &&
-	    call->route->access != ROUTE_AGENT)
+	log_level level = LOG_DEBUG;
+	if (call->route != NULL && call->route->access == ROUTE_TOKEN && route_mutates(call->route))
 		level = LOG_INFO;
+	// Probes ask each second; what is not ready is said by what makes it so.
+	if (call->status >= 500 && (call->route == NULL || call->route->access != ROUTE_PUBLIC))
+		level = LOG_WARN;
 	(void)snprintf(status, sizeof status, "%d", call->status);
 	(void)snprintf(tenant, sizeof tenant, STR_FMT, STR_ARG(call->tenant));
 	(void)snprintf(user, sizeof user, STR_FMT, STR_ARG(call->principal.subject));

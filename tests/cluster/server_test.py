@@ -1,0 +1,353 @@
+"""gpuaas-server against a real API server alone: no node, no controller of Kubernetes, so that what
+happens is the server's own doing. Pods and Jobs are moved on by hand."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+import pytest
+from apiserver import PROGRAMS, ApiServer
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "integration"))
+from serverkit import Server  # noqa: E402
+
+BODY = {"gpus": 2, "image": "registry.example/team/train:1", "class": "training", "duration": 60}
+TEMPLATES = ("crds/tenant", "crds/gpurequest", "crds/gpunode", "admission", "server-rbac", "priorityclasses")
+
+
+def wait_for(what, probe, patience_s=20):
+    deadline = time.monotonic() + patience_s
+    while True:
+        value = probe()
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"{what}: not within {patience_s} s"
+        time.sleep(0.1)
+
+
+class Cluster(ApiServer):
+    def kubectl(self, *arguments, check=True, given=None):
+        done = subprocess.run([PROGRAMS / "kubectl", "--kubeconfig", self.kubeconfig, *arguments], check=False,
+                              capture_output=True, text=True, input=given)
+        assert not check or done.returncode == 0, f"{arguments}: {done.stderr}"
+        return done
+
+    def json(self, *arguments):
+        return json.loads(self.kubectl(*arguments, "-o", "json").stdout)
+
+    def refused(self, *arguments, given=None):
+        """What the API server says to a call that it must refuse."""
+        done = self.kubectl(*arguments, check=False, given=given)
+        assert done.returncode != 0, arguments
+        return done.stderr
+
+    def config_of(self, account, *options):
+        """A kubeconfig with a token of a service account."""
+        token = self.kubectl("-n", "gpuaas-system", "create", "token", account, *options).stdout.strip()
+        config = json.loads(self.kubeconfig.read_text())
+        config["users"][0]["user"] = {"token": token}
+        path = self.folder / f"{account}.conf"
+        path.write_text(json.dumps(config))
+        return path, token
+
+
+def install(cluster):
+    cluster.kubectl("create", "namespace", "gpuaas-system")
+    for account in ("gpuaas-server", "gpuaas-agent", "gpuaas-scheduler"):
+        cluster.kubectl("-n", "gpuaas-system", "create", "serviceaccount", account)
+    show = [f"--show-only=templates/{name}.yaml" for name in TEMPLATES
+            if (ROOT / "deploy/chart/gpuaas/templates" / f"{name}.yaml").exists()]
+    chart = subprocess.run([PROGRAMS / "helm", "template", "gpuaas", ROOT / "deploy/chart/gpuaas", "-n", "gpuaas-system",
+                            *show], check=True, capture_output=True, text=True).stdout
+    cluster.kubectl("apply", "-n", "gpuaas-system", "-f", "-", given=chart)
+    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    with Cluster(tmp_path_factory.mktemp("api")) as made:
+        install(made)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def server(cluster, tmp_path_factory):
+    path, _ = cluster.config_of("gpuaas-server", "--duration=24h")
+    made = Server(tmp_path_factory.mktemp("server"), kubernetes=str(path)).start()
+    yield made
+    assert made.stop() == 0
+
+
+@pytest.fixture(scope="module")
+def red(cluster, server):
+    server.tenant("red", {"gpus": 4, "cpu": "100", "memory": "640Gi", "pods": 100})
+    wait_for("the tenant is ready", lambda: server.get("/v1/tenants/red").json["state"] == "Ready")
+    return server.token("red", "mia")[0]
+
+
+def request_state(server, name):
+    return server.get(f"/v1/requests/red.{name}").json
+
+
+def make_pod(cluster, name, node=None):
+    """The pod that Kubernetes would make of the Job, bound if a node is named."""
+    job = cluster.json("-n", "red", "get", "job", name)
+    pod = {"apiVersion": "v1", "kind": "Pod",
+           "metadata": {"name": f"{name}-x", "namespace": "red", **job["spec"]["template"]["metadata"]},
+           "spec": job["spec"]["template"]["spec"]}
+    for label in ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"):
+        pod["metadata"]["labels"].pop(label, None)
+    cluster.kubectl("apply", "-f", "-", given=json.dumps(pod))
+    if node:
+        binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": f"{name}-x"},
+                   "target": {"kind": "Node", "name": node}}
+        cluster.kubectl("create", "--raw", f"/api/v1/namespaces/red/pods/{name}-x/binding", "-f", "-",
+                        given=json.dumps(binding))
+
+
+def patch_status(cluster, kind, name, status):
+    cluster.kubectl("-n", "red", "patch", kind, name, "--subresource=status", "--type=merge", "-p",
+                    json.dumps({"status": status}))
+
+
+def test_a_tenant_gets_its_namespace_with_all_guards(cluster, red):
+    labels = cluster.json("get", "namespace", "red")["metadata"]["labels"]
+    assert labels["gpuaas.io/tenant"] == "red"
+    assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
+    hard = cluster.json("-n", "red", "get", "resourcequota", "gpuaas")["spec"]["hard"]
+    assert hard["requests.nvidia.com/gpu"] == "4" and hard["pods"] == "100"
+    assert cluster.json("-n", "red", "get", "limitrange", "gpuaas")["spec"]["limits"]
+    assert cluster.json("-n", "red", "get", "networkpolicy", "gpuaas")["spec"]["policyTypes"] == ["Ingress"]
+    roles = {b["roleRef"]["name"] for b in cluster.json("-n", "red", "get", "rolebindings")["items"]}
+    assert roles == {"gpuaas-tenant-admin", "gpuaas-tenant-member"}
+    condition = cluster.json("get", "tenant", "red")["status"]["conditions"][0]
+    assert (condition["type"], condition["status"], condition["reason"]) == ("Ready", "True", "Provisioned")
+
+
+def test_what_somebody_changes_comes_back(cluster, red):
+    cluster.kubectl("-n", "red", "delete", "networkpolicy", "gpuaas")
+    cluster.kubectl("-n", "red", "patch", "resourcequota", "gpuaas", "--type=merge", "-p",
+                    '{"spec":{"hard":{"requests.nvidia.com/gpu":"100"}}}')
+    wait_for("the policy is back", lambda: cluster.kubectl("-n", "red", "get", "networkpolicy", "gpuaas",
+                                                           check=False).returncode == 0)
+    wait_for("the quota is back", lambda: cluster.json("-n", "red", "get", "resourcequota", "gpuaas")["spec"]["hard"][
+        "requests.nvidia.com/gpu"] == "4")
+
+
+def test_a_namespace_that_was_there_is_not_taken(cluster, server):
+    cluster.kubectl("create", "namespace", "monitoring")
+    server.tenant("monitoring")
+    condition = wait_for("the reason", lambda: cluster.json("get", "tenant", "monitoring").get("status", {}).get(
+        "conditions"))[0]
+    assert condition["reason"] == "NamespaceTaken"
+    assert "gpuaas.io/tenant" not in cluster.json("get", "namespace", "monitoring")["metadata"]["labels"]
+    assert server.get("/v1/tenants/monitoring").json["state"] == "Pending"
+
+
+def test_guards_hold_for_administrators_too(cluster, red):
+    for arguments in (("label", "namespace", "red", "gpuaas.io/tenant-"),
+                      ("label", "--overwrite", "namespace", "red", "pod-security.kubernetes.io/enforce=privileged"),
+                      ("label", "namespace", "default", "gpuaas.io/tenant=red"),
+                      ("patch", "namespace", "red", "--type=json", "-p",
+                       '[{"op":"remove","path":"/metadata/ownerReferences"}]')):
+        assert "denied" in cluster.refused(*arguments)
+    cluster.kubectl("label", "namespace", "red", "color=blue")
+
+
+POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "red"},
+       "spec": {"securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+                "containers": [{"name": "m", "image": "x.y/z:1",
+                                "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}}]}}
+
+
+def pod_with(change):
+    pod = json.loads(json.dumps(POD))
+    change(pod["metadata"], pod["spec"], pod["spec"]["containers"][0])
+    return json.dumps(pod)
+
+
+def test_pods_of_tenants(cluster, red):
+    bad = {
+        "plan": lambda meta, spec, one: meta.update(annotations={"gpuaas.io/devices": "[]"}),
+        "mac": lambda meta, spec, one: meta.update(annotations={"gpuaas.io/devices-mac": "x"}),
+        "visible": lambda meta, spec, one: one.update(env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]),
+        "init": lambda meta, spec, one: spec.update(initContainers=[
+            {**one, "name": "i", "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]}]),
+        "host": lambda meta, spec, one: spec.update(volumes=[{"name": "v", "hostPath": {"path": "/dev"}}]),
+        "node": lambda meta, spec, one: spec.update(nodeName="n1"),
+        "scheduler": lambda meta, spec, one: one.update(resources={"limits": {"nvidia.com/gpu": "1"}}),
+        "class": lambda meta, spec, one: spec.update(priorityClassName="system-node-critical"),
+        "privileged": lambda meta, spec, one: one["securityContext"].update(privileged=True),
+        "network": lambda meta, spec, one: spec.update(hostNetwork=True),
+    }
+    good = lambda meta, spec, one: (spec.update(schedulerName="gpuaas", priorityClassName="gpuaas-training"),  # noqa: E731
+                                    one.update(resources={"limits": {"nvidia.com/gpu": "1"}}))
+    cluster.kubectl("apply", "--dry-run=server", "-f", "-", given=pod_with(good))
+    for name, change in bad.items():
+        said = cluster.refused("apply", "--dry-run=server", "-f", "-", given=pod_with(change))
+        assert re.search("denied|forbidden|Forbidden", said), (name, said)
+
+
+def node_token(cluster, node, audience="gpuaas"):
+    uid = cluster.json("get", "node", node)["metadata"]["uid"]
+    return cluster.config_of("gpuaas-agent", f"--audience={audience}" if audience else "--duration=1h",
+                             "--bound-object-kind=Node", f"--bound-object-name={node}", f"--bound-object-uid={uid}")
+
+
+def test_usage_comes_from_the_node_of_the_token(cluster, server):
+    cluster.kubectl("apply", "-f", "-", given='{"apiVersion":"v1","kind":"Node","metadata":{"name":"node1"}}')
+    event = {"source": "node1", "boot": "b", "seq": 1, "t": "2026-02-10T00:00:00Z", "type": "bound", "gpu": "g",
+             "share": {"num": 1, "den": 1}, "tenant": "red", "pod_uid": "p"}
+    line = (json.dumps(event) + "\n").encode()
+    push = lambda token, body=line: server.call("POST", "/v1/usage", body, token=token)  # noqa: E731
+    _, good = node_token(cluster, "node1")
+    assert push(good).json == {"cursor": {"boot": "b", "seq": 1}}
+    assert push(good, line.replace(b"node1", b"node2")).code == "foreign_source"
+    for token in (node_token(cluster, "node1", None)[1], cluster.config_of("gpuaas-agent", "--audience=gpuaas")[1],
+                  cluster.config_of("gpuaas-scheduler", "--audience=gpuaas")[1], good[:-3] + "abc"):
+        answer = push(token)
+        assert (answer.status, answer.code) == (401, "token_invalid"), answer
+    assert server.get("/v1/whoami", token=good).status == 401
+
+
+def test_only_the_agent_of_a_node_writes_its_gpunode(cluster, red):
+    node = '{"apiVersion":"gpuaas.io/v1alpha1","kind":"GPUNode","metadata":{"name":"%s"},"spec":{}}'
+    cluster.kubectl("create", "clusterrole", "gpunodes", "--verb=*", "--resource=gpunodes.gpuaas.io,gpunodes.gpuaas.io/status")
+    cluster.kubectl("create", "clusterrolebinding", "gpunodes", "--clusterrole=gpunodes",
+                    "--serviceaccount=gpuaas-system:gpuaas-agent")
+    assert "only by the agent" in cluster.refused("apply", "-f", "-", given=node % "node1")
+    path, _ = node_token(cluster, "node1", None)
+    agent = ("--kubeconfig", str(path))
+    cluster.kubectl(*agent, "create", "-f", "-", given=node % "node1")
+    assert "only by the agent" in cluster.refused(*agent, "create", "-f", "-", given=node % "node2")
+    devices = [{"uuid": f"GPU-{i}", "index": i, "minor": i, "model": "NVIDIA A100-SXM4-80GB", "memoryMiB": 81920,
+                "healthy": True} for i in range(8)]
+    cluster.kubectl(*agent, "patch", "gpunode", "node1", "--subresource=status", "--type=merge", "-p",
+                    json.dumps({"status": {"devices": devices}}))
+
+
+def test_what_no_node_can_run_is_refused(server, red):
+    wait_for("the node is known", lambda: server.get("/v1/nodes").json["items"])
+    node = server.get("/v1/nodes", token=red).json["items"][0]
+    assert (node["name"], node["gpus"], node["healthy_gpus"]) == ("node1", 8, 8)
+    path = "/v1/tenants/red/requests"
+    answer = server.post(path, {**BODY, "gpu_models": ["V100"]}, token=red)
+    assert (answer.status, answer.code) == (422, "impossible") and "A100" in answer.json["detail"]
+    answer = server.post(path, {**BODY, "gpus": 9}, token=red)
+    assert answer.code == "impossible" and "at most 8" in answer.json["detail"]
+    assert server.post("/v1/quota:check", {**BODY, "gpu_models": ["A100"]}, token=red).json["state"] == "fits"
+
+
+def test_a_request_from_its_job_to_its_end(cluster, server, red):
+    path = "/v1/tenants/red/requests"
+    made = server.post(path, {**BODY, "name": "first", "gpu_models": ["A100-80"]}, token=red)
+    assert made.status == 201 and made.json["id"] == "red.first"
+    job = wait_for("its Job", lambda: cluster.kubectl("-n", "red", "get", "job", "first", "-o", "json",
+                                                      check=False).stdout)
+    job = json.loads(job)
+    pod = job["spec"]["template"]
+    assert pod["metadata"]["labels"]["gpuaas.io/request"] == "red.first"
+    assert pod["metadata"]["annotations"]["gpuaas.io/gpu-models"] == "A100-80"
+    assert pod["spec"]["schedulerName"] == "gpuaas" and pod["spec"]["priorityClassName"] == "gpuaas-training"
+    assert job["metadata"]["ownerReferences"][0]["kind"] == "GPURequest"
+    assert cluster.json("-n", "red", "get", "gpurequest", "first")["metadata"]["annotations"]["gpuaas.io/user"] == "mia"
+    make_pod(cluster, "first", "node1")
+    wait_for("it starts", lambda: request_state(server, "first")["reason"] == "Starting")
+    patch_status(cluster, "pod", "first-x", {"phase": "Running", "containerStatuses": [
+        {"name": "main", "image": "x", "imageID": "", "ready": True, "restartCount": 0,
+         "state": {"running": {"startedAt": "2026-02-10T00:00:00Z"}}}]})
+    running = wait_for("it runs", lambda: (lambda r: r["state"] == "Running" and r)(request_state(server, "first")))
+    assert running["node"] == "node1" and running["scheduled"] and running["started"] == "2026-02-10T00:00:00Z"
+    patch_status(cluster, "job", "first", {"startTime": "2026-02-10T00:00:00Z", "failed": 1, "conditions": [
+        {"type": "FailureTarget", "status": "True", "reason": "BackoffLimitExceeded", "message": "m"},
+        {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "m"}]})
+    failed = wait_for("it failed", lambda: (lambda r: r["state"] == "Failed" and r)(request_state(server, "first")))
+    assert failed["reason"] and failed["message"] and failed["ended"]
+
+
+def test_what_does_not_fit_the_quota_waits_and_follows(cluster, server, red):
+    path = "/v1/tenants/red/requests"
+    for name in ("w1", "w2", "w3", "w4"):
+        assert server.post(path, {**BODY, "name": name}, token=red).status == 201
+    wait_for("two Jobs", lambda: len([j for j in cluster.json("-n", "red", "get", "jobs")["items"]
+                                      if j["metadata"]["name"].startswith("w")]) == 2)
+    waiting = wait_for("the reason", lambda: (lambda r: r.get("reason") == "QuotaExceeded" and r)(
+        request_state(server, "w4")))
+    assert waiting["position"] == 2 and waiting["state"] == "Pending"
+    explain = server.get("/v1/requests/red.w3/explain", token=red).json
+    assert explain["state"] == "waits" and explain["position"] == 1
+    assert explain["reasons"][0]["code"] == "QuotaExceeded" and explain["reasons"][0]["next"]
+    usage = server.get("/v1/tenants/red", token=red).json["usage"]
+    assert (usage["gpus"], usage["waiting_gpus"]) == (4, 4)
+    assert server.call("DELETE", "/v1/requests/red.w1", token=red).status == 202
+    wait_for("w1 is cancelled", lambda: request_state(server, "w1")["state"] == "Cancelled")
+    wait_for("w3 follows", lambda: cluster.kubectl("-n", "red", "get", "job", "w3", check=False).returncode == 0)
+    assert cluster.kubectl("-n", "red", "get", "job", "w4", check=False).returncode != 0
+    assert server.call("PATCH", "/v1/tenants/red", {"quota": {"gpus": 64}}).status == 200
+    wait_for("w4 follows", lambda: cluster.kubectl("-n", "red", "get", "job", "w4", check=False).returncode == 0)
+
+
+def test_a_request_does_not_change(cluster, red):
+    said = cluster.refused("-n", "red", "patch", "gpurequest", "w4", "--type=merge", "-p", '{"spec":{"gpus":8}}')
+    assert "only cancel" in said
+    assert "leave them out" in cluster.refused("-n", "red", "annotate", "--overwrite", "gpurequest", "w4", "gpuaas.io/user=eve")
+
+
+def test_requests_by_kubectl_are_requests(cluster, server, red):
+    cluster.kubectl("apply", "-f", "-", given=json.dumps(
+        {"apiVersion": "gpuaas.io/v1alpha1", "kind": "GPURequest", "metadata": {"name": "gitops", "namespace": "red"},
+         "spec": {"gpus": 1, "image": "x.y/z:1"}}))
+    wait_for("its Job", lambda: cluster.kubectl("-n", "red", "get", "job", "gitops", check=False).returncode == 0)
+    assert request_state(server, "gitops")["spec"]["class"] == "experiment"
+    for spec in ({"gpus": 0, "image": "x"}, {"gpus": 1}, {"gpus": 1, "image": "x", "cpu": "lots"},
+                 {"gpus": 1, "image": "x", "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]}):
+        assert cluster.refused("apply", "-f", "-", given=json.dumps(
+            {"apiVersion": "gpuaas.io/v1alpha1", "kind": "GPURequest", "metadata": {"name": "bad", "namespace": "red"},
+             "spec": spec}))
+
+
+def test_kill_and_away(cluster, server, red):
+    """kill -9 of the server and of the API server while requests are made: each has one Job."""
+    names = [f"k{i}" for i in range(30)]
+    for i, name in enumerate(names):
+        if i in (7, 19):
+            server.kill()
+            server.start()
+        if i == 13:
+            cluster.stop()
+            cluster.start()
+        wait_for(f"{name} is made", lambda n=name: made(server, n, red), 60)
+    wait_for("all Jobs", lambda: set(names) <= {j["metadata"]["name"] for j in
+                                                cluster.json("-n", "red", "get", "jobs")["items"]}, 60)
+    jobs = [j for j in cluster.json("-n", "red", "get", "jobs")["items"] if j["metadata"]["name"] in names]
+    requests = {r["metadata"]["name"]: r for r in cluster.json("-n", "red", "get", "gpurequests")["items"]}
+    assert len(jobs) == len(names)
+    for job in jobs:
+        assert job["metadata"]["ownerReferences"][0]["uid"] == requests[job["metadata"]["name"]]["metadata"]["uid"]
+    wait_for("every status names its Job", lambda: all(
+        r.get("status", {}).get("jobUID") for n, r in {
+            r["metadata"]["name"]: r for r in cluster.json("-n", "red", "get", "gpurequests")["items"]}.items() if n in names))
+    for name in names:
+        server.call("DELETE", f"/v1/requests/red.{name}", token=red)
+    assert server.get("/v1/audit/checkpoint").status == 200
+    assert server.audit_verify().returncode == 0
+
+
+def made(server, name, token):
+    try:
+        answer = server.post("/v1/tenants/red/requests", {**BODY, "gpus": 1, "name": name}, token=token, key=name)
+    except OSError:
+        return False
+    assert answer.status in (201, 409, 429, 503), answer
+    return answer.status == 201
+
+
+def test_delete(cluster, server, red):
+    assert server.call("DELETE", "/v1/tenants/red").json["state"] == "Deleting"
+    assert server.get("/v1/whoami", token=red).status == 401
+    wait_for("it is gone", lambda: server.get("/v1/tenants/red").status == 404)
+    assert server.get("/v1/requests/red.first").json["state"] == "Failed"

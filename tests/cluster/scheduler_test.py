@@ -286,6 +286,22 @@ def test_api_server_restarts(api, scheduler):
     check_no_double(api.pods())
 
 
+def test_dump_is_a_scenario(api, scheduler, tmp_path):
+    """A dump of the live cluster goes through the simulator, which decides as the scheduler did."""
+    for i in range(5):
+        api.add_pod(f"whole{i}", 8)
+    wait_for("full", lambda: len(bound(api)) == 4)
+    wait_for("a reason", lambda: [p for p in api.pods() if condition(p).get("status") == "False"])
+    with open(tmp_path / "dump.yaml", "wb") as out:
+        subprocess.run([BUILD / "src/daemons/scheduler/gpuaas-scheduler", "dump", "--kubeconfig",
+                        api.server.kubeconfig], check=True, stdin=subprocess.DEVNULL, stdout=out)
+    done = subprocess.run([BUILD / "src/sim/gpuaas-sim", "run", tmp_path / "dump.yaml", "--seed", "1"], check=True,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["verb"] for line in lines] == ["wait"], lines
+    assert [r["code"] for r in lines[0]["reasons"]] == ["InsufficientResource"]
+
+
 def kitchen_sink():
     """A pod with something in every field of its spec that the API server takes."""
     selector = {"matchLabels": {"app": "x"}, "matchExpressions": [{"key": "k", "operator": "NotIn", "values": ["v"]}]}

@@ -20,7 +20,9 @@ enum {
 
 static const char USAGE[] =
 	"usage: gpuaas-scheduler --plan-key FILE [options]\n"
-	"Places pods with schedulerName gpuaas and says why the others wait.\n"
+	"       gpuaas-scheduler dump [--kubeconfig in-cluster|FILE]\n"
+	"Places pods with schedulerName gpuaas and says why the others wait. dump prints the\n"
+	"cluster as gpuaas-sim reads it.\n"
 	"  --kubeconfig in-cluster|FILE  the API server (default: KUBECONFIG, else "
 	"~/.kube/config)\n"
 	"  --plan-key FILE               key of the plan's MAC, shared with the agents\n"
@@ -71,8 +73,9 @@ static int read_options(int argc, char **argv, struct options *options)
 		*values[option] = optarg;
 	}
 	options->log_level = str_of(level);
-	if (optind < argc)
-		return usage("no arguments are taken");
+	options->is_dump = optind < argc && strcmp(argv[optind], "dump") == 0;
+	if (optind + options->is_dump < argc)
+		return usage("unknown argument");
 	return -1;
 }
 
@@ -150,6 +153,45 @@ static void stop(struct scheduler *s)
 	loop_free(s->loop);
 }
 
+static int dump(struct scheduler *s)
+{
+	struct err err = { 0 };
+	s->arena = arena_new(OBJECT_ARENA_BYTES);
+	bool good = loop_new(&s->loop, &err) == ERR_OK && connect_api(s, &err) == ERR_OK &&
+		    dump_print(s, &err) == ERR_OK;
+	if (!good)
+		(void)fprintf(stderr, "gpuaas-scheduler: %s\n", err.text);
+	k8s_client_free(s->client);
+	loop_free(s->loop);
+	arena_free(s->arena);
+	return good ? EXIT_SUCCESS : err_exit_code(err.status);
+}
+
+// A container that is restarted is another process; the Lease must tell them apart.
+static const char *unique_identity(const char *name)
+{
+	static char identity[512];
+	char suffix[SUFFIX_CHARS + 1];
+	random_base62(suffix, SUFFIX_CHARS);
+	(void)snprintf(identity, sizeof identity, "%.200s_%s", name, suffix);
+	return identity;
+}
+
+static int serve(struct scheduler *s)
+{
+	struct err err = { 0 };
+	if (loop_new(&s->loop, &err) != ERR_OK || start(s, &err) != ERR_OK) {
+		log_err(LOG_ERROR, "cannot start", &err);
+		if (s->loop != NULL)
+			stop(s);
+		return err_exit_code(err.status);
+	}
+	loop_run(s->loop);
+	log_kv(LOG_INFO, "stopping", NULL);
+	stop(s);
+	return EXIT_SUCCESS;
+}
+
 int main(int argc, char **argv)
 {
 	static char host[256];
@@ -165,25 +207,12 @@ int main(int argc, char **argv)
 	log_level level;
 	if (!log_level_parse(options.log_level, &level))
 		return usage("--log-level is debug, info, warn or error");
+	log_init("scheduler", level);
+	s.options = &options;
+	if (options.is_dump)
+		return dump(&s);
 	if (options.plan_key_file == NULL)
 		return usage("--plan-key is needed");
-	log_init("scheduler", level);
-	// A container that is restarted is another process; the Lease must tell them apart.
-	static char identity[512];
-	char suffix[SUFFIX_CHARS + 1];
-	random_base62(suffix, SUFFIX_CHARS);
-	(void)snprintf(identity, sizeof identity, "%.200s_%s", options.identity, suffix);
-	options.identity = identity;
-	struct err err = { 0 };
-	s.options = &options;
-	if (loop_new(&s.loop, &err) != ERR_OK || start(&s, &err) != ERR_OK) {
-		log_err(LOG_ERROR, "cannot start", &err);
-		if (s.loop != NULL)
-			stop(&s);
-		return err_exit_code(err.status);
-	}
-	loop_run(s.loop);
-	log_kv(LOG_INFO, "stopping", NULL);
-	stop(&s);
-	return EXIT_SUCCESS;
+	options.identity = unique_identity(options.identity);
+	return serve(&s);
 }

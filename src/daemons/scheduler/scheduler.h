@@ -16,6 +16,7 @@ struct options {
 	const char *kubeconfig; // "in-cluster" or a file; NULL: the default of kubectl
 	const char *plan_key_file, *listen, *identity, *lease_namespace, *scheduler_name;
 	struct str log_level;
+	bool is_dump;
 };
 
 typedef enum cache_kind {
@@ -118,3 +119,6 @@ void bind_cancel_all(struct scheduler *s);
 MUST_USE err_status serve_start(struct scheduler *s, struct err *err);
 void serve_observe_wait(struct scheduler *s, const struct record *record);
 void serve_done(struct scheduler *s);
+
+// dump.c
+MUST_USE err_status dump_print(struct scheduler *s, struct err *err);

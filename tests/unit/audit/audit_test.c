@@ -7,9 +7,9 @@
 #include "sys/fs.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <signal.h>
 #include <unistd.h>
 
 struct count {
@@ -38,8 +38,11 @@ static struct audit *open_log(struct check *c, struct loop *loop, const char *di
 
 static void put(struct audit *audit, const char *stage, struct count *count)
 {
-	struct audit_record record = { .stage = stage, .request_id = STR("req"), .actor = STR("ann"),
-				       .resource = "tenant", .verb = "create" };
+	struct audit_record record = { .stage = stage,
+				       .request_id = STR("req"),
+				       .actor = STR("ann"),
+				       .resource = "tenant",
+				       .verb = "create" };
 	audit_put(audit, &record, on_done, count);
 }
 
@@ -51,8 +54,8 @@ static void verify(struct check *c, const char *name, const char *dir, int64_t r
 	struct audit_report report = { 0 };
 	struct err err = { 0 };
 	CHECK_INT(c, name, audit_list_files(arena, dir, &paths, &count, &err), ERR_OK);
-	err_status status = audit_verify(paths, count, arena_printf(arena, "%s/checkpoint.json", dir),
-					 &report, &err);
+	err_status status = audit_verify(
+		paths, count, arena_printf(arena, "%s/checkpoint.json", dir), &report, &err);
 	CHECK_INT(c, name, status, ERR_OK);
 	CHECK_INT(c, name, report.records, records);
 	CHECK(c, name, report.is_covered);

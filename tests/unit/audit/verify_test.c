@@ -24,9 +24,12 @@ static void log_make(struct log *log)
 {
 	struct audit_place place = { 0, audit_genesis(str_of(chain)) };
 	for (size_t i = 0; i < RECORDS; i++) {
-		struct audit_record record = { .stage = "begin", .request_id = STR("r"),
-					       .actor = STR("ann \"x\"\n"), .resource = "tenant",
-					       .verb = "create", .object = STR("/v1/tenants") };
+		struct audit_record record = { .stage = "begin",
+					       .request_id = STR("r"),
+					       .actor = STR("ann \"x\"\n"),
+					       .resource = "tenant",
+					       .verb = "create",
+					       .object = STR("/v1/tenants") };
 		audit_encode(&log->lines[i], str_of(chain), "2026-02-10T00:00:00Z", &record,
 			     &place);
 		log->places[i] = place;
@@ -79,8 +82,8 @@ static void check_orders(struct check *c, struct log *log, const struct audit_ke
 {
 	struct audit_checkpoint checkpoint = checkpoint_at(key, &log->places[7]);
 	for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
-		struct audit_report report = feed(
-			log, cases[i].order, cases[i].with_checkpoint ? &checkpoint : NULL);
+		struct audit_report report =
+			feed(log, cases[i].order, cases[i].with_checkpoint ? &checkpoint : NULL);
 		CHECK_STR(c, cases[i].name, str_of(audit_fault_name(report.fault)),
 			  audit_fault_name(cases[i].fault));
 		CHECK_INT(c, cases[i].name, report.bad_seq, cases[i].bad_seq);
@@ -114,8 +117,8 @@ static void check_inserted(struct check *c, struct log *log)
 	audit_verifier_init(&verifier, NULL);
 	for (size_t i = 0; i < 3; i++)
 		CHECK(c, "good", audit_verifier_line(&verifier, buf_str(&log->lines[i])));
-	CHECK(c, "inserted", audit_verifier_line(&verifier,
-						 str_slice(buf_str(&line), 0, line.len - 1)));
+	CHECK(c, "inserted",
+	      audit_verifier_line(&verifier, str_slice(buf_str(&line), 0, line.len - 1)));
 	CHECK(c, "what follows", !audit_verifier_line(&verifier, buf_str(&log->lines[3])));
 	CHECK_INT(c, "what follows", verifier.report.bad_seq, 5);
 }

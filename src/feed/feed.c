@@ -33,7 +33,7 @@ void build_refuse(struct build *build, sched_code code, const char *fmt, ...)
 	if (detail.data == NULL)
 		build->failed = true;
 	else
-		spec->refusals[spec->refusal_count++] = (struct sched_refusal){ code, detail };
+		spec->refusals[spec->refusal_count++] = (struct sched_refusal){ (int)code, detail };
 }
 
 size_t build_limit(struct build *build, size_t count, const char *what)

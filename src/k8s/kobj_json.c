@@ -153,7 +153,7 @@ static err_status read_field(struct kobj_decoder *d, const struct kobj_field *fi
 	case KOBJ_OBJECTS: return read_items(d, field, value, path, place);
 	case KOBJ_PART: return read_members(d, field->table, value, path, place);
 	}
-	ASSERT(!"a kind is missing");
+	ASSERT(false && "a kind is missing");
 	return ERR_INTERNAL;
 }
 

@@ -136,6 +136,7 @@ static void test_rng(struct check *c)
 		counts[rng_below(&a, 6)]++;
 		same += rng_below(&b, 6) < 6;
 	}
+	CHECK_INT(c, "within the bound", same, 60000);
 	CHECK_INT(c, "same seed, same state", rng_next(&a), (long long)rng_next(&b));
 	for (size_t i = 0; i < 6; i++)
 		CHECK(c, "even", counts[i] > 9500 && counts[i] < 10500);

@@ -38,7 +38,8 @@ def inject(cluster, done, log):
             log.append(f"{what}: {error}")
 
 
-def test_every_task_ends_once_and_the_bill_agrees(cluster):
+def test_every_task_ends_once_and_the_bill_agrees(cluster, monkeypatch):
+    monkeypatch.setenv("KUBECONFIG", str(cluster.kubeconfig))
     admin = cluster.admin()
     admin.patience_s = 120
     todo = trace.load()

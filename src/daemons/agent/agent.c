@@ -367,6 +367,8 @@ static err_status start_kubelet(struct agent *agent, struct err *err)
 				       .pods = agent->pods,
 				       .usage = meter_usage(agent->meter),
 				       .resource = from->resource,
+				       .expects_plans = agent->pods != NULL &&
+							from->plan_key_file != NULL,
 				       .world = loop_world(agent->loop) };
 	err_status status = holders_new(agent->loop, &holders, &agent->holders, err);
 	if (status == ERR_OK)

@@ -166,7 +166,7 @@ plugin_choice grant_prefer(struct grant *grant, const struct dp_preferred *reque
 		return PLUGIN_CHOSEN;
 	}
 	bool is_all = (size_t)request->size == request->available.count;
-	if (!is_last && !is_all && grant->pods != NULL && pods_is_synced(grant->pods))
+	if (!is_last && !is_all && grant->expects_plans && pods_is_synced(grant->pods))
 		return PLUGIN_LATER;
 	grant->unplanned++;
 	if (request->size > 0 && choose_neighbours(grant, &search, ret_ids))

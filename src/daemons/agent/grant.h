@@ -16,6 +16,7 @@ struct grant {
 	struct pods *pods; // NULL: no plans
 	const struct usage *usage;
 	const char *resource;
+	bool expects_plans; // there is a key to check them with: a plan may be on its way
 	const struct world *world;
 	// Containers that were steered to their plan a moment ago: not to be taken for another.
 	struct grant_steered {

@@ -3,121 +3,28 @@
 // allocations, faults of GPUs and driver, a restarted kubelet, its own death.
 // Arguments: agent, emulator daemon, emulated library, file of a board.
 #include "check.h"
-#include "fake_kubelet.h"
+#include "rig.h"
 #include "sys/fs.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum { GPUS = 4 };
 #define MS UINT64_C(1000000)
 
-static struct rig {
-	const char *agent, *emud, *library, *board;
-	char root[100];
-	struct loop *loop;
-	struct fake_kubelet kubelet;
-	pid_t emud_pid, agent_pid;
-} rig;
-
-static void write_file(const char *name, const char *mode, const char *text)
-{
-	char path[300];
-	(void)snprintf(path, sizeof path, "%s/%s", rig.root, name);
-	FILE *file = fopen(path, mode);
-	if (file == NULL || fputs(text, file) < 0 || fclose(file) != 0)
-		abort();
-}
-
-static void control(const char *command) { write_file("emu/control", "a", command); }
-
-static pid_t start(char *const argv[], const char *log)
-{
-	char path[300];
-	(void)snprintf(path, sizeof path, "%s/%s", rig.root, log);
-	(void)fflush(stdout);
-	pid_t pid = fork();
-	if (pid != 0)
-		return pid;
-	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
-	if (fd < 0 || dup2(fd, 2) < 0 || dup2(fd, 1) < 0)
-		_exit(127);
-	(void)execv(argv[0], argv);
-	_exit(127);
-}
-
-#define ARG(text) (char *)(uintptr_t)(text)
-
-static void start_agent(void)
-{
-	static char dp[200], pods[200], cdi[200], state[200], driver[200], config[200], listen[200];
-	(void)snprintf(dp, sizeof dp, "--device-plugin-dir=%s/dp", rig.root);
-	(void)snprintf(pods, sizeof pods, "--pod-resources-socket=%s/dp/pods.sock", rig.root);
-	(void)snprintf(cdi, sizeof cdi, "--cdi-dir=%s/cdi", rig.root);
-	(void)snprintf(state, sizeof state, "--state-dir=%s/state", rig.root);
-	(void)snprintf(driver, sizeof driver, "--driver-root=%s/driver", rig.root);
-	(void)snprintf(config, sizeof config, "--config=%s/agent.yaml", rig.root);
-	(void)snprintf(listen, sizeof listen, "--listen=unix:%s/http.sock", rig.root);
-	char *const argv[] = { ARG(rig.agent),
-			       ARG("--node-name=node1"),
-			       dp,
-			       pods,
-			       cdi,
-			       state,
-			       driver,
-			       config,
-			       listen,
-			       ARG("--nvml-library"),
-			       ARG(rig.library),
-			       ARG("--kubeconfig=none"),
-			       NULL };
-	rig.agent_pid = start(argv, "agent.log");
-}
-
-static void stop(pid_t pid, int sig)
-{
-	if (kill(pid, sig) != 0 || waitpid(pid, NULL, 0) != pid)
-		abort();
-}
-
-static uint64_t now_ns(void) { return world_mono_ns(loop_world(rig.loop)); }
-
-// Runs the loop until it is true; the time it took, or UINT64_MAX after limit_ms.
-static uint64_t wait_for(bool (*is_true)(void), unsigned limit_ms)
-{
-	uint64_t start_ns = now_ns();
-	while (!is_true()) {
-		if (now_ns() - start_ns > limit_ms * MS)
-			return UINT64_MAX;
-		loop_run_once(rig.loop, 2);
-	}
-	return now_ns() - start_ns;
-}
-
 static bool has_all(void) { return rig.kubelet.device_count == GPUS; }
 static bool has_one_bad(void) { return has_all() && fake_kubelet_unhealthy(&rig.kubelet) == 1; }
 static bool has_all_bad(void) { return has_all() && fake_kubelet_unhealthy(&rig.kubelet) == GPUS; }
 static bool has_none_bad(void) { return has_all() && fake_kubelet_unhealthy(&rig.kubelet) == 0; }
-static bool never(void) { return false; }
-
-static bool has_stream(void)
-{
-	return rig.kubelet.stream != NULL && rig.kubelet.registrations > 0 && has_all();
-}
-
 static const char *id_of(size_t i) { return rig.kubelet.devices[i].id; }
 
-#define WAIT(c, name, fn, limit_ms) CHECK((c), (name), wait_for((fn), (limit_ms)) != UINT64_MAX)
+#define WAIT(c, name, fn, limit_ms) CHECK((c), (name), rig_wait_for((fn), (limit_ms)) != UINT64_MAX)
 
 static void check_start(struct check *c)
 {
-	start_agent();
-	WAIT(c, "registers and lists", has_stream, 5000);
+	rig_start_agent("none");
+	WAIT(c, "registers and lists", rig_has_stream, 5000);
 	CHECK_STR(c, "resource", str_of(rig.kubelet.resource), "nvidia.com/gpu");
 	CHECK_INT(c, "all are healthy", fake_kubelet_unhealthy(&rig.kubelet), 0);
 	CHECK_INT(c, "one stream", rig.kubelet.streams_open, 1);
@@ -162,11 +69,12 @@ static void check_health(struct check *c)
 {
 	struct fake_answer answer;
 	struct str id = str_of(id_of(1));
-	control("xid 1 31\n");
-	(void)wait_for(never, 200); // until events are watched
-	CHECK(c, "an application's XID changes nothing", wait_for(has_one_bad, 300) == UINT64_MAX);
-	control("xid 1 79\n");
-	uint64_t took_ns = wait_for(has_one_bad, 2000);
+	rig_control("xid 1 31\n");
+	rig_wait(200); // until events are watched
+	CHECK(c, "an application's XID changes nothing",
+	      rig_wait_for(has_one_bad, 300) == UINT64_MAX);
+	rig_control("xid 1 79\n");
+	uint64_t took_ns = rig_wait_for(has_one_bad, 2000);
 	printf("XID to kubelet: %.1f ms\n", (double)took_ns / 1e6);
 	CHECK(c, "XID 79 within 100 ms", took_ns < 100 * MS);
 	CHECK(c, "the right one", !rig.kubelet.devices[1].is_healthy);
@@ -175,7 +83,7 @@ static void check_health(struct check *c)
 	CHECK(c, "with the reason", strstr(answer.error, "XID 79") != NULL);
 	WAIT(c, "healthy again after clean probes and hold-off", has_none_bad, 5000);
 
-	control("lost 2\n");
+	rig_control("lost 2\n");
 	WAIT(c, "lost: one", has_one_bad, 2000);
 	CHECK(c, "the right one", !rig.kubelet.devices[2].is_healthy);
 	struct str all[GPUS];
@@ -183,17 +91,17 @@ static void check_health(struct check *c)
 		all[i] = str_of(id_of(i));
 	fake_kubelet_prefer(&rig.kubelet, all, GPUS, 1, &answer);
 	CHECK_INT(c, "others go on", answer.code, GRPC_OK);
-	control("restore 2\n");
+	rig_control("restore 2\n");
 	WAIT(c, "restored", has_none_bad, 5000);
 
-	control("hang nvmlDeviceGetTemperature 3\n");
+	rig_control("hang nvmlDeviceGetTemperature 3\n");
 	WAIT(c, "hung: one", has_one_bad, 8000);
 	CHECK(c, "the right one", !rig.kubelet.devices[3].is_healthy);
-	CHECK(c, "and only it", wait_for(has_all_bad, 500) == UINT64_MAX && has_one_bad());
-	control("xid 0 48\n");
-	CHECK(c, "events still come", wait_for(has_none_bad, 300) == UINT64_MAX);
+	CHECK(c, "and only it", rig_wait_for(has_all_bad, 500) == UINT64_MAX && has_one_bad());
+	rig_control("xid 0 48\n");
+	CHECK(c, "events still come", rig_wait_for(has_none_bad, 300) == UINT64_MAX);
 	CHECK_INT(c, "two are bad now", fake_kubelet_unhealthy(&rig.kubelet), 2);
-	control("restore 3\n");
+	rig_control("restore 3\n");
 	WAIT(c, "returns", has_none_bad, 8000);
 }
 
@@ -219,13 +127,13 @@ static void check_child(struct check *c)
 	unsigned lists = rig.kubelet.lists;
 	for (int i = 0; i < 3; i++) {
 		CHECK(c, "there is a child", kill_children() > 0);
-		CHECK(c, "nobody suffers", wait_for(has_one_bad, 600) == UINT64_MAX);
+		CHECK(c, "nobody suffers", rig_wait_for(has_one_bad, 600) == UINT64_MAX);
 	}
 	CHECK_INT(c, "no list was sent for it", rig.kubelet.lists, lists);
-	control("initfail on\n");
+	rig_control("initfail on\n");
 	CHECK(c, "there is a child", kill_children() > 0);
 	WAIT(c, "no driver: all", has_all_bad, 6000);
-	control("initfail off\n");
+	rig_control("initfail off\n");
 	WAIT(c, "the driver is back", has_none_bad, 12000);
 }
 
@@ -235,12 +143,12 @@ static void check_kubelet_restart(struct check *c)
 		fake_kubelet_down(&rig.kubelet);
 		rig.kubelet.registrations = 0;
 		rig.kubelet.device_count = 0;
-		(void)wait_for(never, (unsigned)i * 200);
+		rig_wait((unsigned)i * 200);
 		fake_kubelet_up(&rig.kubelet);
-		uint64_t took_ns = wait_for(has_stream, 4000);
+		uint64_t took_ns = rig_wait_for(rig_has_stream, 4000);
 		printf("kubelet reborn to list: %.1f ms\n", (double)took_ns / 1e6);
 		CHECK(c, "registers within 1 s", took_ns < 1000 * MS);
-		(void)wait_for(never, 100);
+		rig_wait(100);
 		CHECK_INT(c, "one stream", rig.kubelet.streams_open, 1);
 	}
 	char path[400];
@@ -248,25 +156,11 @@ static void check_kubelet_restart(struct check *c)
 	rig.kubelet.registrations = 0;
 	if (unlink(path) != 0)
 		abort();
-	WAIT(c, "a lost socket is made anew", has_stream, 2000);
+	WAIT(c, "a lost socket is made anew", rig_has_stream, 2000);
 }
 
-static size_t count_events(const char *what)
-{
-	char command[400];
-	size_t count = 0;
-	(void)snprintf(command, sizeof command, "'%s' journal '%s/state/journal' | grep -c '%s'",
-		       rig.agent, rig.root, what);
-	FILE *pipe = popen(command, "re");
-	if (pipe == NULL || fscanf(pipe, "%9zu", &count) != 1)
-		count = 0;
-	if (pipe != NULL)
-		(void)pclose(pipe);
-	return count;
-}
-
-static bool has_bound(void) { return count_events("\"type\":\"bound\"") == 1; }
-static bool has_released(void) { return count_events("\"type\":\"released\"") == 1; }
+static bool has_bound(void) { return rig_count(EVENT_BOUND) == 1; }
+static bool has_released(void) { return rig_count(EVENT_RELEASED) == 1; }
 
 static void check_metering(struct check *c)
 {
@@ -281,72 +175,37 @@ static void check_metering(struct check *c)
 	fake_kubelet_allocate(&rig.kubelet, &id, 1, &answer);
 	fake_kubelet_hold(&rig.kubelet, &row);
 	WAIT(c, "bound", has_bound, 3000);
-	stop(rig.agent_pid, SIGKILL);
+	(void)rig_stop_agent(SIGKILL);
 	rig.kubelet.registrations = 0;
-	start_agent();
-	WAIT(c, "the agent is back", has_stream, 5000);
-	(void)wait_for(never, 1500);
-	CHECK_INT(c, "bound once over a restart", count_events("\"type\":\"bound\""), 1);
-	CHECK_INT(c, "not released", count_events("\"type\":\"released\""), 0);
+	rig_start_agent("none");
+	WAIT(c, "the agent is back", rig_has_stream, 5000);
+	rig_wait(1500);
+	CHECK_INT(c, "bound once over a restart", rig_count(EVENT_BOUND), 1);
+	CHECK_INT(c, "not released", rig_count(EVENT_RELEASED), 0);
 	rig.kubelet.row_count = 0;
 	fake_kubelet_write_checkpoint(&rig.kubelet);
 	WAIT(c, "released", has_released, 15000);
-	CHECK_INT(c, "bound once", count_events("\"type\":\"bound\""), 1);
-	CHECK(c, "energy rows", count_events("\"type\":\"energy\"") >= GPUS);
-}
-
-static void set_up(char **argv)
-{
-	char command[1000];
-	struct err err = { 0 };
-	rig.agent = argv[1];
-	rig.emud = argv[2];
-	rig.library = argv[3];
-	rig.board = argv[4];
-	(void)snprintf(rig.root, sizeof rig.root, "/tmp/agent-test-XXXXXX");
-	if (mkdtemp(rig.root) == NULL || loop_new(&rig.loop, &err) != ERR_OK)
-		abort();
-	(void)snprintf(command, sizeof command,
-		       "cd '%s' && mkdir emu dp state driver && '%s' --make '%s' --count %d "
-		       "--seed test > emu/boards.json && touch emu/control",
-		       rig.root, rig.emud, rig.board, GPUS);
-	if (system(command) != 0)
-		abort();
-	write_file("agent.yaml", "w",
-		   "health: {probeMs: 100, deadlineMs: 400, strikes: 2, cleanProbes: 2, "
-		   "holdOffS: 1}\nusage: {readMs: 200, sampleS: 1}\nextraDeviceMounts:\n"
-		   "  - {hostPath: '/run/emu/gpu-{index}.sock', containerPath: "
-		   "'/run/emu/gpu-{index}.sock'}\n");
-	(void)snprintf(command, sizeof command, "%s/emu", rig.root);
-	if (setenv("GPUAAS_EMU", command, 1) != 0)
-		abort();
-	char *const emud[] = { ARG(rig.emud), ARG("--dir"), command, NULL };
-	rig.emud_pid = start(emud, "emud.log");
-	(void)snprintf(command, sizeof command, "%s/dp", rig.root);
-	fake_kubelet_init(&rig.kubelet, rig.loop, command);
-	fake_kubelet_up(&rig.kubelet);
+	CHECK_INT(c, "bound once", rig_count(EVENT_BOUND), 1);
+	CHECK(c, "energy rows", rig_count(EVENT_ENERGY) >= GPUS);
 }
 
 int main(int argc, char **argv)
 {
 	struct check c = { 0 };
-	char command[200];
 	if (argc != 5)
 		return 2;
-	set_up(argv);
+	rig_set_up(argv, GPUS,
+		   "health: {probeMs: 100, deadlineMs: 400, strikes: 2, cleanProbes: 2, "
+		   "holdOffS: 1}\nusage: {readMs: 200, sampleS: 1}\nextraDeviceMounts:\n"
+		   "  - {hostPath: '/run/emu/gpu-{index}.sock', containerPath: "
+		   "'/run/emu/gpu-{index}.sock'}\n");
 	check_start(&c);
 	check_allocations(&c);
 	check_health(&c);
 	check_child(&c);
 	check_kubelet_restart(&c);
 	check_metering(&c);
-	stop(rig.agent_pid, SIGTERM);
-	stop(rig.emud_pid, SIGTERM);
-	fake_kubelet_down(&rig.kubelet);
-	loop_free(rig.loop);
-	(void)snprintf(command, sizeof command, "%s rm -rf '%s'", c.failed > 0 ? "echo kept:" : "",
-		       rig.root);
-	if (system(command) != 0)
-		return 1;
+	CHECK_INT(&c, "ends well", rig_stop_agent(SIGTERM), 0);
+	rig_clean_up(c.failed > 0);
 	return check_done(&c);
 }

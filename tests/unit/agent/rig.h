@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tests of the whole agent share: a folder, the emulator's daemon, the agent as a
+// program, a fake kubelet, waiting with the loop running, the journal's events.
+#pragma once
+
+#include "fake_kubelet.h"
+#include "journal/usage_event.h"
+
+#include <sys/types.h>
+
+struct rig {
+	const char *agent, *emud, *library, *board;
+	char root[100];
+	struct loop *loop;
+	struct fake_kubelet kubelet;
+	pid_t emud_pid, agent_pid; // 0: does not run
+};
+extern struct rig rig;
+
+// argv: agent, emulator daemon, emulated library, file of a board. config: of the agent.
+void rig_set_up(char **argv, unsigned gpus, const char *config);
+void rig_clean_up(bool keep);
+void rig_write(const char *name, const char *mode, const char *text); // below root
+void rig_control(const char *command);                                // with its line feed
+void rig_start_agent(const char *kubeconfig);                         // "none" or a file
+int rig_stop_agent(int sig);                                          // its exit code, -1: killed
+uint64_t rig_now_ns(void);
+// Runs the loop until it is true; the time it took, or UINT64_MAX after limit_ms.
+uint64_t rig_wait_for(bool (*is_true)(void), unsigned limit_ms);
+void rig_wait(unsigned ms);
+bool rig_has_stream(void); // registered, and the list has come
+// Events of the journal, in order; at most max.
+size_t rig_events(struct usage_event *ret, size_t max);
+size_t rig_count(event_type type);

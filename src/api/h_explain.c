@@ -148,11 +148,10 @@ static void explain_pod(struct call *call, json_t *pod)
 json_t *request_pod(struct call *call, struct str tenant, struct str id)
 {
 	json_t *pod, *newest = NULL;
-	for (size_t i = 0; objects_next(call->api->objects, OBJECT_POD, &i, &pod);) {
+	for (size_t i = 0; objects_next_in(call->api->objects, OBJECT_POD, tenant, &i, &pod);) {
 		const json_t *labels = json_at(pod, "metadata.labels");
 		const json_t *label = json_object_get(labels, "gpuaas.io/request");
-		bool is_its = json_is_string(label) && str_eq_c(id, json_string_value(label)) &&
-			      str_eq(json_text(pod, "metadata.namespace"), tenant);
+		bool is_its = json_is_string(label) && str_eq_c(id, json_string_value(label));
 		if (is_its && (newest == NULL ||
 			       str_cmp(json_text(pod, "metadata.creationTimestamp"),
 				       json_text(newest, "metadata.creationTimestamp")) > 0))

@@ -16,6 +16,28 @@ static void tell(struct kind_cache *cache, json_t *object, bool is_gone)
 		objects->on_change(objects->change_arg, cache->kind, object, is_gone);
 }
 
+static void index_add(struct kind_cache *cache, struct str namespace_, struct str name,
+		      struct cached *cached)
+{
+	struct map *names = map_find(cache->by_namespace, namespace_);
+	if (names == NULL) {
+		names = map_new(world_random(loop_world(cache->objects->loop)));
+		(void)map_set(cache->by_namespace, namespace_, names);
+	}
+	(void)map_set(names, name, cached);
+}
+
+static void index_remove(struct kind_cache *cache, struct str namespace_, struct str name)
+{
+	struct map *names = map_find(cache->by_namespace, namespace_);
+	ASSERT(names != NULL);
+	(void)map_remove(names, name);
+	if (map_count(names) > 0)
+		return;
+	(void)map_remove(cache->by_namespace, namespace_);
+	map_free(names);
+}
+
 void objects_tell_all(struct objects *objects)
 {
 	struct str key;
@@ -40,6 +62,7 @@ void objects_cache_put(struct kind_cache *cache, json_t *owned_object)
 		json_decref(owned_object); // unnamed, or older than what we have
 		return;
 	}
+	bool is_new = cached == NULL;
 	bool is_same = cached != NULL &&
 		       objects_version_of(cached->json) == objects_version_of(owned_object);
 	if (cached == NULL) {
@@ -47,6 +70,8 @@ void objects_cache_put(struct kind_cache *cache, json_t *owned_object)
 		ASSERT(cached != NULL);
 		(void)map_set(cache->by_key, key, cached);
 	}
+	if (is_new)
+		index_add(cache, namespace_, name, cached);
 	json_t *old = cached->json;
 	cached->json = owned_object;
 	cached->round = cache->round;
@@ -62,6 +87,7 @@ void objects_cache_remove(struct kind_cache *cache, struct str namespace_, struc
 	struct cached *cached = key.len == 0 ? NULL : map_remove(cache->by_key, key);
 	if (cached == NULL)
 		return;
+	index_remove(cache, namespace_, name);
 	tell(cache, cached->json, true);
 	json_decref(cached->json);
 	free(cached);
@@ -79,6 +105,7 @@ err_status objects_new(struct loop *loop, struct k8s_client *k8s, struct sql *sq
 		struct kind_cache *cache = &objects->kinds[i];
 		*cache = (struct kind_cache){ .objects = objects, .kind = (object_kind)i };
 		cache->by_key = map_new(world_random(loop_world(loop)));
+		cache->by_namespace = map_new(world_random(loop_world(loop)));
 	}
 	err_status status = ERR_OK;
 	if (k8s == NULL)
@@ -93,24 +120,30 @@ err_status objects_new(struct loop *loop, struct k8s_client *k8s, struct sql *sq
 	return ERR_OK;
 }
 
+static void cache_free(struct kind_cache *cache)
+{
+	struct str key;
+	void *value;
+	watch_stop(cache->watch);
+	for (size_t i = 0; map_next(cache->by_key, &i, &key, &value);) {
+		struct cached *cached = value;
+		json_decref(cached->json);
+		free(cached);
+	}
+	for (size_t i = 0; map_next(cache->by_namespace, &i, &key, &value);)
+		map_free(value);
+	map_free(cache->by_key);
+	map_free(cache->by_namespace);
+}
+
 void objects_free(struct objects *objects)
 {
 	if (objects == NULL)
 		return;
 	objects->on_change = NULL;
 	objects_cancel_kube(objects);
-	for (unsigned i = 0; i < OBJECT_KIND_COUNT; i++) {
-		struct kind_cache *cache = &objects->kinds[i];
-		watch_stop(cache->watch);
-		struct str key;
-		void *value;
-		for (size_t j = 0; map_next(cache->by_key, &j, &key, &value);) {
-			struct cached *cached = value;
-			json_decref(cached->json);
-			free(cached);
-		}
-		map_free(cache->by_key);
-	}
+	for (unsigned i = 0; i < OBJECT_KIND_COUNT; i++)
+		cache_free(&objects->kinds[i]);
 	free(objects);
 }
 
@@ -158,6 +191,19 @@ bool objects_next(const struct objects *objects, object_kind kind, size_t *i, js
 	void *value = NULL;
 	ASSERT(kind < OBJECT_KIND_COUNT);
 	if (!map_next(objects->kinds[kind].by_key, i, &key, &value))
+		return false;
+	*ret_object = ((struct cached *)value)->json;
+	return true;
+}
+
+bool objects_next_in(const struct objects *objects, object_kind kind, struct str namespace_,
+		     size_t *i, json_t **ret_object)
+{
+	struct str key;
+	void *value = NULL;
+	ASSERT(kind < OBJECT_KIND_COUNT);
+	const struct map *names = map_find(objects->kinds[kind].by_namespace, namespace_);
+	if (names == NULL || !map_next(names, i, &key, &value))
 		return false;
 	*ret_object = ((struct cached *)value)->json;
 	return true;

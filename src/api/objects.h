@@ -48,6 +48,9 @@ json_t *objects_find(const struct objects *objects, object_kind kind, struct str
 		     struct str name);
 // Iteration in no particular order: for (size_t i = 0; objects_next(o, kind, &i, &object);).
 bool objects_next(const struct objects *objects, object_kind kind, size_t *i, json_t **ret_object);
+// The same within one namespace.
+bool objects_next_in(const struct objects *objects, object_kind kind, struct str namespace_,
+		     size_t *i, json_t **ret_object);
 size_t objects_count(const struct objects *objects, object_kind kind);
 
 struct object_write {

@@ -15,7 +15,8 @@ struct cached {
 struct kind_cache {
 	struct objects *objects;
 	object_kind kind;
-	struct map *by_key; // "namespace/name" -> struct cached
+	struct map *by_key;       // "namespace/name" -> struct cached
+	struct map *by_namespace; // namespace -> struct map of name -> struct cached
 	struct watch *watch;
 	bool is_synced;
 	uint64_t round;

@@ -189,10 +189,9 @@ bool view_request_holds(const struct objects *objects, const json_t *request)
 	return job != NULL;
 }
 
-static bool is_open_of(const json_t *request, struct str tenant)
+static bool is_open(const json_t *request)
 {
-	return str_eq(json_text(request, "metadata.namespace"), tenant) &&
-	       !view_phase_is_end(view_request_phase(request));
+	return !view_phase_is_end(view_request_phase(request));
 }
 
 static bool holds_extra(const struct map *extra_holds, const json_t *request)
@@ -225,13 +224,13 @@ bool view_tenant_load(const struct objects *objects, struct arena *arena, struct
 	struct tenant_load load = { 0 };
 	size_t open = 0;
 	json_t *request;
-	for (size_t i = 0; objects_next(objects, OBJECT_REQUEST, &i, &request);)
-		open += is_open_of(request, tenant) ? 1 : 0;
+	for (size_t i = 0; objects_next_in(objects, OBJECT_REQUEST, tenant, &i, &request);)
+		open += is_open(request) ? 1 : 0;
 	load.entries = ARENA_ARRAY(arena, struct quota_entry, open + 1);
 	if (load.entries == NULL)
 		return false;
-	for (size_t i = 0; objects_next(objects, OBJECT_REQUEST, &i, &request);) {
-		if (is_open_of(request, tenant))
+	for (size_t i = 0; objects_next_in(objects, OBJECT_REQUEST, tenant, &i, &request);) {
+		if (is_open(request))
 			load.entries[load.count++] = entry_of(objects, request, extra_holds);
 	}
 	view_tenant_quota(objects_find(objects, OBJECT_TENANT, STR(""), tenant), &quota);

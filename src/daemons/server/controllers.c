@@ -5,16 +5,18 @@
 
 #include <stdlib.h>
 
-enum { TENANT_PASSES_MAX = 4, REQUEST_PASSES_MAX = 32 };
+enum { TENANT_PASSES_MAX = 4, ADMISSION_PASSES_MAX = 1, REQUEST_PASSES_MAX = 32 };
 
 struct controllers *controllers_new(struct loop *loop, struct objects *objects)
 {
 	struct controllers *controllers = calloc(1, sizeof *controllers);
 	ASSERT(controllers != NULL);
 	*controllers = (struct controllers){ .loop = loop, .objects = objects };
-	controllers->creating = map_new(world_random(loop_world(loop)));
+	controllers->admitted = map_new(world_random(loop_world(loop)));
 	controllers->tenants =
 		workqueue_new(loop, TENANT_PASSES_MAX, tenant_reconcile, controllers);
+	controllers->admissions =
+		workqueue_new(loop, ADMISSION_PASSES_MAX, admission_reconcile, controllers);
 	controllers->requests =
 		workqueue_new(loop, REQUEST_PASSES_MAX, request_reconcile, controllers);
 	return controllers;
@@ -25,9 +27,10 @@ void controllers_free(struct controllers *controllers)
 	if (controllers == NULL)
 		return;
 	workqueue_free(controllers->tenants);
+	workqueue_free(controllers->admissions);
 	workqueue_free(controllers->requests);
 	passes_free(controllers);
-	map_free(controllers->creating);
+	map_free(controllers->admitted);
 	free(controllers);
 }
 
@@ -53,24 +56,18 @@ static void add_named(struct workqueue *queue, struct str namespace_, struct str
 		workqueue_add(queue, key);
 }
 
-// All requests of a tenant that wait for its quota.
-static void add_waiting(struct controllers *controllers, struct str tenant)
-{
-	json_t *request;
-	for (size_t i = 0; objects_next(controllers->objects, OBJECT_REQUEST, &i, &request);) {
-		if (str_eq(json_text(request, "metadata.namespace"), tenant) &&
-		    !view_phase_is_end(view_request_phase(request)) &&
-		    !view_request_holds(controllers->objects, request))
-			add_object(controllers->requests, request);
-	}
-}
-
+// What waits for the quota is looked at by the admission of its tenant, which then adds what it
+// lets through; everything else at once.
 static void on_request(struct controllers *controllers, const json_t *request, bool is_gone)
 {
-	if (!is_gone)
+	struct str namespace_ = json_text(request, "metadata.namespace");
+	bool is_end = is_gone || view_phase_is_end(view_request_phase(request));
+	bool waits = !is_end && !view_request_holds(controllers->objects, request) &&
+		     !json_bool(request, "spec.cancel", false);
+	if (is_end || waits)
+		add_named(controllers->admissions, STR(""), namespace_);
+	if (!waits)
 		add_object(controllers->requests, request);
-	if (is_gone || view_phase_is_end(view_request_phase(request)))
-		add_waiting(controllers, json_text(request, "metadata.namespace"));
 }
 
 // A pod says by its label which request it is of: "TENANT.NAME", as its namespace does.
@@ -92,7 +89,7 @@ void controllers_on_change(struct controllers *controllers, object_kind kind, js
 	switch (kind) {
 	case OBJECT_TENANT:
 		add_named(controllers->tenants, STR(""), name);
-		add_waiting(controllers, name);
+		add_named(controllers->admissions, STR(""), name);
 		return;
 	case OBJECT_REQUEST: on_request(controllers, object, is_gone); return;
 	case OBJECT_JOB: add_named(controllers->requests, namespace_, name); return;
@@ -118,6 +115,7 @@ void controllers_put_metrics(const struct controllers *controllers, struct buf *
 	metric_family(out, "gpuaas_server_queue_depth", "gauge",
 		      "Objects that controllers have to look at.");
 	put_queue(out, "tenants", controllers->tenants);
+	put_queue(out, "admissions", controllers->admissions);
 	put_queue(out, "requests", controllers->requests);
 	metric_family(out, "gpuaas_server_reconciles_total", "counter", "Passes of controllers.");
 	metric_int(out, "gpuaas_server_reconciles_total", NULL, 0,

@@ -23,13 +23,16 @@ struct pass {
 struct controllers {
 	struct loop *loop;
 	struct objects *objects;
-	struct workqueue *tenants, *requests;
-	struct map *creating; // keys of requests whose Job is being made
+	struct workqueue *tenants, *admissions, *requests;
+	// Keys of requests that were let through their quota and whose Job is not to be seen yet:
+	// they hold their room. Made anew after a restart from the same objects.
+	struct map *admitted;
 	struct pass *passes;
 	uint64_t jobs_created;
 };
 
-workqueue_fn tenant_reconcile, request_reconcile; // arg is struct controllers
+// arg is struct controllers; keys "/TENANT", "/TENANT" and "NAMESPACE/NAME".
+workqueue_fn tenant_reconcile, admission_reconcile, request_reconcile;
 
 struct pass *pass_new(struct controllers *controllers, struct workqueue *queue, struct str key);
 // err NULL: done; else logged, and the key is tried again later.

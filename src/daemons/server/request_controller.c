@@ -12,34 +12,17 @@ static const json_t *newest_pod(const struct objects *objects, const json_t *req
 	const json_t *newest = NULL;
 	struct str namespace_ = json_text(request, "metadata.namespace");
 	struct str name = json_text(request, "metadata.name");
-	for (size_t i = 0; objects_next(objects, OBJECT_POD, &i, &pod);) {
+	for (size_t i = 0; objects_next_in(objects, OBJECT_POD, namespace_, &i, &pod);) {
 		const json_t *label =
 			json_object_get(json_at(pod, "metadata.labels"), LABEL_REQUEST);
 		struct str id = { json_string_value(label), json_string_length(label) };
-		bool is_its = str_eq(json_text(pod, "metadata.namespace"), namespace_) &&
-			      id.len == namespace_.len + 1 + name.len && str_ends(id, name);
+		bool is_its = id.len == namespace_.len + 1 + name.len && str_ends(id, name);
 		if (is_its && (newest == NULL ||
 			       str_cmp(json_text(pod, "metadata.creationTimestamp"),
 				       json_text(newest, "metadata.creationTimestamp")) > 0))
 			newest = pod;
 	}
 	return newest;
-}
-
-static bool is_admitted(struct controllers *controllers, const json_t *request)
-{
-	AUTO(arena_freep) struct arena *arena = arena_new(16 * 1024 * 1024);
-	struct tenant_load load = { 0 };
-	struct str name = json_text(request, "metadata.name");
-	if (arena == NULL ||
-	    !view_tenant_load(controllers->objects, arena, json_text(request, "metadata.namespace"),
-			      controllers->creating, &load))
-		return false; // waits; the next change looks again
-	for (size_t i = 0; i < load.count; i++) {
-		if (str_eq(load.entries[i].name, name))
-			return load.entries[i].is_admitted;
-	}
-	return false;
 }
 
 // The Job of this request, not one that somebody else made by its name.
@@ -81,10 +64,9 @@ static void write_status(struct pass *pass)
 static void on_job_made(void *arg, const struct object_result *result)
 {
 	struct pass *pass = arg;
-	(void)map_remove(pass->controllers->creating, str_of(pass->key));
 	if (result->status != ERR_OK) {
 		// A conflict is our own Job that the watch has not told of yet, or a foreign one of
-		// that name: the next pass knows more.
+		// that name: the next pass knows more. The room in the quota stays reserved.
 		pass_end(pass, result->err);
 		return;
 	}
@@ -104,7 +86,6 @@ static void make_job(struct pass *pass)
 				      .body = job,
 				      .on_done = on_job_made,
 				      .arg = pass };
-	(void)map_set(pass->controllers->creating, str_of(pass->key), pass->controllers);
 	objects_create(pass->controllers->objects, &write);
 }
 
@@ -139,8 +120,8 @@ static struct progress plan_of(struct controllers *controllers, const json_t *re
 		.has_tenant = owner != NULL,
 		.now = time_format(world_wall_s(loop_world(controllers->loop)), now),
 	};
-	if (input.job == NULL && input.has_tenant)
-		input.is_admitted = is_admitted(controllers, request);
+	char text[OBJECT_KEY_BYTES];
+	input.is_admitted = map_find(controllers->admitted, controllers_key(request, text)) != NULL;
 	return progress_plan(&input);
 }
 
@@ -153,12 +134,16 @@ void request_reconcile(void *arg, struct str key)
 	json_t *request = objects_find(controllers->objects, OBJECT_REQUEST, namespace_, name);
 	if (request == NULL || json_at(request, "metadata.deletionTimestamp") != NULL ||
 	    !objects_are_synced(controllers->objects)) {
+		(void)map_remove(controllers->admitted, key);
 		pass_end(pass, NULL); // its Job goes with it by the owner reference
 		return;
 	}
 	pass->object = json_incref(request);
 	struct progress plan = plan_of(controllers, request);
 	pass->status = plan.status;
+	if (view_request_holds(controllers->objects, request) ||
+	    view_phase_is_end(view_request_phase(request)))
+		(void)map_remove(controllers->admitted, key); // its own objects say so now
 	switch (plan.act) {
 	case PROGRESS_NONE: write_status(pass); return;
 	case PROGRESS_CREATE_JOB: make_job(pass); return;

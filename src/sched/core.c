@@ -367,8 +367,12 @@ struct device *core_device_get(struct node *node, struct str uuid)
 	}
 	if (node->device_count == SCHED_DEVICES_MAX)
 		return NULL;
-	if (node->devices == NULL)
-		node->devices = core_alloc(SCHED_DEVICES_MAX, sizeof *node->devices);
+	if (node->device_count == node->device_cap) {
+		size_t cap = max_size(8, 2 * node->device_cap);
+		node->devices =
+			grown(node->devices, node->device_count, cap, sizeof *node->devices);
+		node->device_cap = cap;
+	}
 	struct device *device = &node->devices[node->device_count++];
 	*device = (struct device){ .uuid = text_copy(uuid), .model = text_copy(STR("")) };
 	device->index = INT64_MAX;

@@ -40,7 +40,7 @@ struct node {
 	uint64_t static_gen; // of the last change that has nothing to do with pods
 	uint64_t hash;       // of what sched_node_set was told
 	struct device *devices;
-	size_t device_count, present_count;
+	size_t device_count, device_cap, present_count;
 	struct link pods; // on this node, by on_node
 };
 

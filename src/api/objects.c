@@ -49,6 +49,17 @@ void objects_tell_all(struct objects *objects)
 	}
 }
 
+static void read_facts(const struct kind_cache *cache, struct cached *cached)
+{
+	if (cache->read_facts == NULL)
+		return;
+	if (cached->facts == NULL)
+		cached->facts = calloc(1, cache->facts_bytes);
+	ASSERT(cached->facts != NULL);
+	memset(cached->facts, 0, cache->facts_bytes);
+	cache->read_facts(cached->json, cached->facts);
+}
+
 void objects_cache_put(struct kind_cache *cache, json_t *owned_object)
 {
 	char text[OBJECT_KEY_BYTES];
@@ -74,6 +85,7 @@ void objects_cache_put(struct kind_cache *cache, json_t *owned_object)
 		index_add(cache, namespace_, name, cached);
 	json_t *old = cached->json;
 	cached->json = owned_object;
+	read_facts(cache, cached);
 	cached->round = cache->round;
 	if (!is_same)
 		tell(cache, owned_object, false);
@@ -90,7 +102,22 @@ void objects_cache_remove(struct kind_cache *cache, struct str namespace_, struc
 	index_remove(cache, namespace_, name);
 	tell(cache, cached->json, true);
 	json_decref(cached->json);
+	free(cached->facts);
 	free(cached);
+}
+
+void objects_keep_facts(struct objects *objects, object_kind kind, object_facts_fn *read,
+			size_t facts_bytes)
+{
+	struct str key;
+	void *value;
+	ASSERT(kind < OBJECT_KIND_COUNT && facts_bytes > 0);
+	struct kind_cache *cache = &objects->kinds[kind];
+	ASSERT(cache->read_facts == NULL);
+	cache->read_facts = read;
+	cache->facts_bytes = facts_bytes;
+	for (size_t i = 0; map_next(cache->by_key, &i, &key, &value);)
+		read_facts(cache, value);
 }
 
 err_status objects_new(struct loop *loop, struct k8s_client *k8s, struct sql *sql,
@@ -128,6 +155,7 @@ static void cache_free(struct kind_cache *cache)
 	for (size_t i = 0; map_next(cache->by_key, &i, &key, &value);) {
 		struct cached *cached = value;
 		json_decref(cached->json);
+		free(cached->facts);
 		free(cached);
 	}
 	for (size_t i = 0; map_next(cache->by_namespace, &i, &key, &value);)
@@ -196,17 +224,33 @@ bool objects_next(const struct objects *objects, object_kind kind, size_t *i, js
 	return true;
 }
 
-bool objects_next_in(const struct objects *objects, object_kind kind, struct str namespace_,
-		     size_t *i, json_t **ret_object)
+static const struct cached *next_in(const struct objects *objects, object_kind kind,
+				    struct str namespace_, size_t *i)
 {
 	struct str key;
 	void *value = NULL;
 	ASSERT(kind < OBJECT_KIND_COUNT);
 	const struct map *names = map_find(objects->kinds[kind].by_namespace, namespace_);
-	if (names == NULL || !map_next(names, i, &key, &value))
-		return false;
-	*ret_object = ((struct cached *)value)->json;
-	return true;
+	return names != NULL && map_next(names, i, &key, &value) ? value : NULL;
+}
+
+bool objects_next_in(const struct objects *objects, object_kind kind, struct str namespace_,
+		     size_t *i, json_t **ret_object)
+{
+	const struct cached *cached = next_in(objects, kind, namespace_, i);
+	if (cached != NULL)
+		*ret_object = cached->json;
+	return cached != NULL;
+}
+
+bool objects_next_facts(const struct objects *objects, object_kind kind, struct str namespace_,
+			size_t *i, const void **ret_facts)
+{
+	const struct cached *cached = next_in(objects, kind, namespace_, i);
+	ASSERT(objects->kinds[kind].read_facts != NULL);
+	if (cached != NULL)
+		*ret_facts = cached->facts;
+	return cached != NULL;
 }
 
 size_t objects_count(const struct objects *objects, object_kind kind)

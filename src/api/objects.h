@@ -44,6 +44,12 @@ bool objects_are_local(const struct objects *objects);
 // Seconds since the last sign of life of the quietest watch.
 uint64_t objects_age_s(const struct objects *objects);
 
+// What is read often is read once: read fills a structure of so many bytes for each object of the
+// kind when it comes or changes. Text in it may borrow from the object.
+typedef void object_facts_fn(const json_t *object, void *ret_facts);
+void objects_keep_facts(struct objects *objects, object_kind kind, object_facts_fn *read,
+			size_t facts_bytes);
+
 json_t *objects_find(const struct objects *objects, object_kind kind, struct str namespace_,
 		     struct str name);
 // Iteration in no particular order: for (size_t i = 0; objects_next(o, kind, &i, &object);).
@@ -51,6 +57,9 @@ bool objects_next(const struct objects *objects, object_kind kind, size_t *i, js
 // The same within one namespace.
 bool objects_next_in(const struct objects *objects, object_kind kind, struct str namespace_,
 		     size_t *i, json_t **ret_object);
+// The facts of the same objects.
+bool objects_next_facts(const struct objects *objects, object_kind kind, struct str namespace_,
+			size_t *i, const void **ret_facts);
 size_t objects_count(const struct objects *objects, object_kind kind);
 
 struct object_write {

@@ -9,14 +9,17 @@
 
 struct cached {
 	json_t *json;
+	void *facts;    // of the kind's reader; owned
 	uint64_t round; // list in which it was named last
 };
 
 struct kind_cache {
 	struct objects *objects;
 	object_kind kind;
-	struct map *by_key;       // "namespace/name" -> struct cached
-	struct map *by_namespace; // namespace -> struct map of name -> struct cached
+	struct map *by_key;          // "namespace/name" -> struct cached
+	struct map *by_namespace;    // namespace -> struct map of name -> struct cached
+	object_facts_fn *read_facts; // NULL: none are kept
+	size_t facts_bytes;
 	struct watch *watch;
 	bool is_synced;
 	uint64_t round;

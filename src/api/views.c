@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/views.h"
 
+#include "api/object_kinds.h"
 #include "base/timefmt.h"
 
 static json_t *text_of(struct str text)
@@ -189,32 +190,43 @@ bool view_request_holds(const struct objects *objects, const json_t *request)
 	return job != NULL;
 }
 
-static bool is_open(const json_t *request)
-{
-	return !view_phase_is_end(view_request_phase(request));
-}
+// ---- counting
 
-static bool holds_extra(const struct map *extra_holds, const json_t *request)
-{
-	char text[160];
-	int len = snprintf(text, sizeof text, "%s/%s", json_cstr(request, "metadata.namespace"),
-			   json_cstr(request, "metadata.name"));
-	return extra_holds != NULL && len > 0 && (size_t)len < sizeof text &&
-	       map_find(extra_holds, str_of(text)) != NULL;
-}
+// What counting needs of a request; the cache keeps it beside each.
+struct request_facts {
+	struct quota_entry entry; // its name borrows from the object
+	bool is_end, has_job;
+};
 
-static struct quota_entry entry_of(const struct objects *objects, const json_t *request,
-				   const struct map *extra_holds)
+static void read_facts(const json_t *request, void *ret_facts)
 {
+	struct request_facts *facts = ret_facts;
 	struct request_spec spec;
-	struct quota_entry entry = { .name = json_text(request, "metadata.name") };
 	(void)view_request_spec(request, &spec); // an unfit one counts with what it names
-	entry.class_ = spec.class_;
-	entry.need = quota_need_of(&spec);
-	if (!time_parse(json_text(request, "metadata.creationTimestamp"), &entry.created_s, NULL))
-		entry.created_s = 0; // first in the order
-	entry.holds = view_request_holds(objects, request) || holds_extra(extra_holds, request);
-	return entry;
+	facts->is_end = view_phase_is_end(view_request_phase(request));
+	facts->has_job = json_text(request, "status.jobUID").len > 0;
+	facts->entry = (struct quota_entry){ .name = json_text(request, "metadata.name"),
+					     .class_ = spec.class_,
+					     .need = quota_need_of(&spec) };
+	if (!time_parse(json_text(request, "metadata.creationTimestamp"), &facts->entry.created_s,
+			NULL))
+		facts->entry.created_s = 0; // first in the order
+}
+
+void view_keep_facts(struct objects *objects)
+{
+	objects_keep_facts(objects, OBJECT_REQUEST, read_facts, sizeof(struct request_facts));
+}
+
+static bool holds(const struct objects *objects, struct str tenant,
+		  const struct request_facts *facts, const struct map *extra_holds)
+{
+	char text[OBJECT_KEY_BYTES];
+	struct str name = facts->entry.name;
+	if (facts->has_job || objects_find(objects, OBJECT_JOB, tenant, name) != NULL)
+		return true;
+	struct str key = object_key(tenant, name, text);
+	return extra_holds != NULL && key.len > 0 && map_find(extra_holds, key) != NULL;
 }
 
 bool view_tenant_load(const struct objects *objects, struct arena *arena, struct str tenant,
@@ -223,15 +235,19 @@ bool view_tenant_load(const struct objects *objects, struct arena *arena, struct
 	struct tenant_quota quota;
 	struct tenant_load load = { 0 };
 	size_t open = 0;
-	json_t *request;
-	for (size_t i = 0; objects_next_in(objects, OBJECT_REQUEST, tenant, &i, &request);)
-		open += is_open(request) ? 1 : 0;
+	const void *facts;
+	for (size_t i = 0; objects_next_facts(objects, OBJECT_REQUEST, tenant, &i, &facts);)
+		open += ((const struct request_facts *)facts)->is_end ? 0 : 1;
 	load.entries = ARENA_ARRAY(arena, struct quota_entry, open + 1);
 	if (load.entries == NULL)
 		return false;
-	for (size_t i = 0; objects_next_in(objects, OBJECT_REQUEST, tenant, &i, &request);) {
-		if (is_open(request))
-			load.entries[load.count++] = entry_of(objects, request, extra_holds);
+	for (size_t i = 0; objects_next_facts(objects, OBJECT_REQUEST, tenant, &i, &facts);) {
+		const struct request_facts *request = facts;
+		if (request->is_end)
+			continue;
+		struct quota_entry *entry = &load.entries[load.count++];
+		*entry = request->entry;
+		entry->holds = holds(objects, tenant, request, extra_holds);
 	}
 	view_tenant_quota(objects_find(objects, OBJECT_TENANT, STR(""), tenant), &quota);
 	quota_admit(&quota, load.entries, load.count, &load.used);

@@ -158,6 +158,7 @@ static err_status start_objects(struct server *server, struct err *err)
 		objects_new(server->loop, server->k8s, server->sql, &server->objects, err);
 	if (status != ERR_OK)
 		return status;
+	view_keep_facts(server->objects);
 	server->recorder = recorder_new(server->loop, server->sql);
 	if (server->k8s != NULL)
 		server->controllers = controllers_new(server->loop, server->objects);

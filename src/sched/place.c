@@ -87,9 +87,14 @@ struct node *place_best(const struct check *check)
 	struct rating best_rating = { { 0 } };
 	bool has_wishes = shape->spec->preference_count > 0 || check->pod->avoid != NULL ||
 			  sched->soft_taint_count > 0;
+	const struct column *gpu = &sched->columns[DIM_GPU];
+	int64_t gpu_count = shape->spec->gpu_count;
 	refresh_ranks(sched);
 	for (uint32_t slot = 0; slot < sched->slot_count; slot++) {
-		if (!shape_is_static_fit(shape, slot) || !filter_amounts(sched, shape, slot))
+		// GPUs first: they are what nodes are mostly short of.
+		bool lacks_gpus = gpu_count > 0 && gpu->alloc[slot] - gpu->used[slot] < gpu_count;
+		if (lacks_gpus || !shape_is_static_fit(shape, slot) ||
+		    !filter_amounts(sched, shape, slot))
 			continue;
 		struct node *node = sched->nodes[slot];
 		struct rating rating = rate(check, slot);

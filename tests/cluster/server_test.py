@@ -310,6 +310,21 @@ def test_requests_by_kubectl_are_requests(cluster, server, red):
              "spec": spec}))
 
 
+def test_why_there_is_no_job(cluster, server, red):
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "taken", "namespace": "red"},
+           "spec": {"suspend": True, "template": {"spec": {"restartPolicy": "Never", "containers": [
+               {"name": "m", "image": "x.y/z:1"}]}}}}
+    cluster.kubectl("apply", "-f", "-", given=json.dumps(job))
+    assert server.post("/v1/tenants/red/requests", {**BODY, "name": "taken"}, token=red).status == 201
+    wait_for("the reason", lambda: request_state(server, "taken").get("reason") == "NameTaken")
+    # Nobody collects orphans here, so its finalizer is taken off by hand.
+    cluster.kubectl("-n", "red", "delete", "job", "taken", "--wait=false", "--cascade=orphan")
+    cluster.kubectl("-n", "red", "patch", "job", "taken", "--type=merge", "-p", '{"metadata":{"finalizers":null}}',
+                    check=False)
+    wait_for("it follows", lambda: request_state(server, "taken")["reason"] == "WaitingForPod", 40)
+    assert server.call("DELETE", "/v1/requests/red.taken", token=red).status == 202
+
+
 def test_kill_and_away(cluster, server, red):
     """kill -9 of the server and of the API server while requests are made: each has one Job."""
     names = [f"k{i}" for i in range(30)]

@@ -18,6 +18,7 @@ struct pass {
 	json_t *status;             // wanted
 	struct manifest parts[MANIFEST_TENANT_PARTS];
 	size_t part_i;
+	struct err later; // after the status is written: tried again for this reason
 };
 
 struct controllers {

@@ -206,6 +206,16 @@ static json_t *status_of(const struct progress_input *input, const struct state 
 	return status;
 }
 
+json_t *progress_refused(const json_t *request, bool is_final, const char *reason,
+			 const char *message, const char *now)
+{
+	struct progress_input input = {
+		.request = request, .is_admitted = true, .has_tenant = true, .now = now
+	};
+	struct state state = { is_final ? PHASE_FAILED : PHASE_PENDING, reason, message };
+	return status_of(&input, &state);
+}
+
 static struct state state_without_job(const struct progress_input *input)
 {
 	if (json_at(input->request, "status.jobUID") != NULL)

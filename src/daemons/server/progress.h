@@ -26,6 +26,9 @@ struct progress {
 };
 
 struct progress progress_plan(const struct progress_input *input);
+// The status of a request whose Job the API server did not take.
+json_t *progress_refused(const json_t *request, bool is_final, const char *reason,
+			 const char *message, const char *now);
 // The smallest change as {"status": {...}} from the object's status to wanted; NULL when there is
 // none. A new reference.
 json_t *progress_patch(const json_t *object, const json_t *wanted);

@@ -36,11 +36,17 @@ static const json_t *own_job(const struct objects *objects, const json_t *reques
 
 // ---- carrying out
 
+static void end_pass(struct pass *pass, const struct err *err)
+{
+	struct err later = pass->later;
+	pass_end(pass, err == NULL && later.status != ERR_OK ? &later : err);
+}
+
 static void on_status(void *arg, const struct object_result *result)
 {
 	struct pass *pass = arg;
 	bool is_fine = result->status == ERR_OK || result->status == ERR_NOT_FOUND;
-	pass_end(pass, is_fine ? NULL : result->err);
+	end_pass(pass, is_fine ? NULL : result->err);
 }
 
 static void write_status(struct pass *pass)
@@ -48,7 +54,7 @@ static void write_status(struct pass *pass)
 	AUTO(json_decrefp)
 	json_t *patch = pass->status == NULL ? NULL : progress_patch(pass->object, pass->status);
 	if (patch == NULL) {
-		pass_end(pass, NULL);
+		end_pass(pass, NULL);
 		return;
 	}
 	struct object_write write = { .kind = OBJECT_REQUEST,
@@ -61,13 +67,37 @@ static void write_status(struct pass *pass)
 	objects_patch(pass->controllers->objects, &write);
 }
 
+// Says why there is no Job; the room in the quota stays reserved while it is tried again. A
+// conflict is a foreign Job of that name, or our own that the watch has not told of yet: then the
+// next pass finds it.
+static void job_refused(struct pass *pass, const struct err *err)
+{
+	char now[TIME_TEXT_BYTES];
+	(void)time_format(world_wall_s(loop_world(pass->controllers->loop)), now);
+	bool is_final = err->status == ERR_INVALID;
+	json_t *status = NULL;
+	if (is_final)
+		status = progress_refused(pass->object, true, "InvalidJob", err->text, now);
+	else if (err->status == ERR_CONFLICT)
+		status = progress_refused(
+			pass->object, false, "NameTaken",
+			"a Job of this name is in the namespace already; delete it, "
+			"or cancel and choose another name",
+			now);
+	else if (err->status == ERR_DENIED)
+		status = progress_refused(pass->object, false, "Refused", err->text, now);
+	json_decref(pass->status);
+	pass->status = status;
+	if (!is_final)
+		pass->later = *err;
+	write_status(pass);
+}
+
 static void on_job_made(void *arg, const struct object_result *result)
 {
 	struct pass *pass = arg;
 	if (result->status != ERR_OK) {
-		// A conflict is our own Job that the watch has not told of yet, or a foreign one of
-		// that name: the next pass knows more. The room in the quota stays reserved.
-		pass_end(pass, result->err);
+		job_refused(pass, result->err);
 		return;
 	}
 	pass->controllers->jobs_created++;

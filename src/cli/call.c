@@ -5,6 +5,31 @@
 
 #include <stdio.h>
 
+// A token is a secret between a person and one server: it goes nowhere else, and never in clear
+// text over a network.
+static bool may_send_token(const struct cli *cli, struct err *err)
+{
+	struct str server = str_of(cli->server);
+	bool is_local = str_starts(server, STR("http://127.0.0.1:")) ||
+			str_starts(server, STR("http://localhost:")) ||
+			str_starts(server, STR("unix:"));
+	if (cli->token == NULL)
+		return true;
+	if (cli->token_server != NULL && !str_eq_c(server, cli->token_server)) {
+		(void)err_set(err, ERR_UNAUTHENTICATED,
+			      "the saved login is for %s, not for %s: log in there, or set "
+			      "GPUAAS_TOKEN",
+			      cli->token_server, cli->server);
+		return false;
+	}
+	if (!str_starts(server, STR("https://")) && !is_local) {
+		(void)err_set(err, ERR_UNAUTHENTICATED,
+			      "%s is not https: a token is not sent in clear text", cli->server);
+		return false;
+	}
+	return true;
+}
+
 static int connect_server(struct cli *cli, struct err *err)
 {
 	if (cli->client != NULL)
@@ -15,6 +40,8 @@ static int connect_server(struct cli *cli, struct err *err)
 			      "GPUAAS_SERVER");
 		return CLI_USAGE;
 	}
+	if (!may_send_token(cli, err))
+		return err_exit_code(err->status);
 	struct tls_client_config config = { .ca_file = cli->ca_file };
 	if (loop_new(&cli->loop, err) != ERR_OK ||
 	    tls_client_new(&config, &cli->tls, err) != ERR_OK ||

@@ -22,8 +22,9 @@ struct cli {
 	cli_format format;
 	bool no_headers;
 	const char *server, *ca_file, *token; // NULL: not known
-	uint64_t timeout_ns;                  // of one call
-	struct loop *loop;                    // made with the first call
+	const char *token_server; // the saved token goes there only; NULL: wherever asked
+	uint64_t timeout_ns;      // of one call
+	struct loop *loop;        // made with the first call
 	struct tls_ctx *tls;
 	struct http_client *client;
 };

@@ -40,6 +40,7 @@ static bool load_file(struct cli *cli, const char *path)
 	cli->server = kept(cli, config, "server");
 	cli->ca_file = kept(cli, config, "ca");
 	cli->token = kept(cli, config, "token");
+	cli->token_server = cli->server;
 	return true;
 }
 
@@ -52,7 +53,10 @@ bool cli_config_load(struct cli *cli)
 	const char *token = getenv("GPUAAS_TOKEN");
 	cli->server = server != NULL && server[0] != '\0' ? server : cli->server;
 	cli->ca_file = ca != NULL && ca[0] != '\0' ? ca : cli->ca_file;
-	cli->token = token != NULL && token[0] != '\0' ? token : cli->token;
+	if (token != NULL && token[0] != '\0') {
+		cli->token = token;
+		cli->token_server = NULL;
+	}
 	return true;
 }
 

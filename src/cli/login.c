@@ -35,6 +35,7 @@ int verb_login(struct cli *cli, int argc, char **argv)
 	if (token.len == 0)
 		return cli_usage("login", "no token came on standard input");
 	cli->token = arena_cstr(cli->arena, token);
+	cli->token_server = NULL;
 	json_t *answer = NULL;
 	int code = cli_call(cli, "GET", "/v1/whoami", NULL, &answer);
 	if (code != CLI_OK)

@@ -125,17 +125,47 @@ def test_one_request_from_end_to_end(cluster, admin, member):
 
 def test_tenants_cannot_lift_their_guards(cluster, member):
     """As a tenant's user would with kubectl: the plan annotation, privileged pods, host paths."""
+    safe = {"allowPrivilegeEscalation": False, "runAsNonRoot": True, "runAsUser": 65532,
+            "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "RuntimeDefault"}}
     pods = {
+        "good": {},
         "plan": {"metadata": {"annotations": {"gpuaas.io/devices": "[]"}}},
         "privileged": {"securityContext": {"privileged": True}},
         "host": {"spec": {"volumes": [{"name": "dev", "hostPath": {"path": "/dev"}}]}},
+        "node": {"spec": {"nodeName": "node1"}},
         "visible": {"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]},
     }
     for name, change in pods.items():
-        container = {"name": "main", "image": IMAGE, **{k: v for k, v in change.items() if k not in ("metadata", "spec")}}
+        container = {"name": "main", "image": IMAGE, "securityContext": safe,
+                     "resources": {"limits": {"cpu": "100m", "memory": "64Mi"}}, **{k: v for k, v in change.items() if k not in ("metadata", "spec")}}
         pod = {"apiVersion": "v1", "kind": "Pod",
                "metadata": {"name": name, "namespace": TENANT, **change.get("metadata", {})},
                "spec": {"containers": [container], **change.get("spec", {})}}
         done = cluster.kubectl_try("apply", "--server-side", "--dry-run=server", "-f", "-", input=json.dumps(pod))
-        assert done.returncode != 0, name
-        assert "denied" in done.stderr or "forbidden" in done.stderr, done.stderr
+        # Without what is forbidden the same pod is let in: so it is that which is refused.
+        assert (done.returncode == 0) == (name == "good"), (name, done.stderr)
+        if name != "good":
+            assert "ValidatingAdmissionPolicy 'gpuaas-" in done.stderr or "PodSecurity" in done.stderr, done.stderr
+
+
+def test_an_agent_changes_labels_of_its_own_node_only(cluster):
+    """With the identity of node1's agent."""
+    cluster.kubectl("label", "node", "node2", "gpuaas.io/test-", "--overwrite")
+    pod = next(p for p in cluster.json("-n", "gpuaas-system", "get", "pods", "-l", "app.kubernetes.io/name=gpuaas-agent")["items"]
+               if p["spec"]["nodeName"] == "node1")
+    token = cluster.kubectl("-n", "gpuaas-system", "create", "token", "gpuaas-agent", "--bound-object-kind", "Pod",
+                            "--bound-object-name", pod["metadata"]["name"]).strip()
+    as_agent = ("--kubeconfig", "/dev/null", "--server", "https://10.99.0.1:6443", "--insecure-skip-tls-verify",
+                "--token", token)
+    patches = {
+        ("node1", '{"metadata":{"labels":{"gpuaas.io/test":"1"}}}'): True,
+        ("node2", '{"metadata":{"labels":{"gpuaas.io/test":"1"}}}'): False,
+        ("node1", '{"metadata":{"labels":{"kubernetes.io/hostname":"other"}}}'): False,
+        ("node1", '{"spec":{"unschedulable":true}}'): False,
+    }
+    for (node, patch), allowed in patches.items():
+        done = cluster.kubectl_try(*as_agent, "patch", "node", node, "-p", patch)
+        assert (done.returncode == 0) == allowed, (node, patch, done.stderr)
+        if not allowed:
+            assert "gpuaas-node-labels" in done.stderr, done.stderr
+    cluster.kubectl("label", "node", "node1", "gpuaas.io/test-")

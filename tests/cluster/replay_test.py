@@ -69,6 +69,14 @@ def test_every_task_ends_once_and_the_bill_agrees(cluster, monkeypatch):
     assert held_s > 0
 
 
+def test_prometheus_scrapes_all_parts(cluster):
+    cluster.shell("prometheus_start")
+    try:
+        assert summary.scraped("http://127.0.0.1:9490", patience_s=60) == []
+    finally:
+        cluster.shell("process_stop prometheus")
+
+
 def test_no_gpu_was_held_by_two_at_once(cluster):
     """Over the whole ledger, from the events alone."""
     import json

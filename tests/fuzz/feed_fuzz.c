@@ -64,7 +64,8 @@ static void use_pod(struct sched *sched, struct arena *arena, struct kobj_pod *p
 	in.is_ours = true;
 	sched_pod_set(sched, &in);
 	decide_all(sched, arena);
-	(void)sched_explain(sched, in.namespace_, in.name, &explanation);
+	if (sched_explain(sched, in.namespace_, in.name, &explanation))
+		ASSERT(explanation.state <= SCHED_STATE_BOUND);
 	sched_pod_remove(sched, STR("first"));
 	decide_all(sched, arena);
 	ASSERT(sched_check(sched) == NULL);

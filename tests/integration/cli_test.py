@@ -98,6 +98,21 @@ def test_a_token_is_never_an_argument(here):
     assert here.run("whoami", "--token", ADMIN).returncode == 2
 
 
+def test_a_saved_token_goes_to_its_own_server_only(here):
+    port = free_port()
+    with socket.create_server(("127.0.0.1", port)) as other:
+        other.settimeout(0.2)
+        done = here.run("whoami", "--server", f"http://127.0.0.1:{port}")
+        assert done.returncode == 4 and "saved login is for" in done.stderr
+        with pytest.raises(TimeoutError):
+            other.accept()
+
+
+def test_a_token_never_goes_in_clear_text(here):
+    done = here.run("login", "--server", "http://192.0.2.1:80", stdin=token_of("0" * 30))
+    assert done.returncode == 4 and "clear text" in done.stderr
+
+
 def test_a_wrong_token_does_not_replace_the_good_one(here):
     done = here.run("login", stdin=token_of("0" * 30))
     assert done.returncode == 4 and here.run("whoami").returncode == 0
@@ -122,7 +137,7 @@ EXIT_CODES = [
     (1, ["tenant", "create", "Not_A_Label"]), (3, ["tenant", "show", "absent"]), (3, ["explain", "absent/pod"]),
     (3, ["request", "show", "codes.absent"]), (5, ["tenant", "create", "codes"]),
     (6, ["request", "create", "--tenant", "codes", "--gpus", "3", "--image", "a/b:1"]),
-    (8, ["ps", "--server", "https://localhost:1"]), (0, ["--help"]), (0, ["tenant", "--help"]), (0, ["ps", "--help"]),
+    (0, ["--help"]), (0, ["tenant", "--help"]), (0, ["ps", "--help"]),
 ]
 
 
@@ -134,6 +149,7 @@ def test_exit_codes(here):
         assert bool(done.stdout) == (code == 0), words
         assert bool(done.stderr) == (code != 0), words
     assert here.run("ps", GPUAAS_TOKEN="gpx_nothing").returncode == 4
+    assert here.run("ps", "--server", "https://localhost:1", GPUAAS_TOKEN="gpx_nothing").returncode == 8
     here.out("tenant", "delete", "codes", "--yes")
 
 

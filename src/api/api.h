@@ -19,6 +19,7 @@ struct api_limits {
 	int64_t bad_tokens_per_s; // by peer address
 	int64_t token_life_max_s;
 	int64_t agent_calls_per_s;
+	int64_t open_requests_max; // of one tenant
 };
 
 struct api_counters {

@@ -70,6 +70,22 @@ static bool is_tenant_usable(struct call *call, struct tenant_quota *ret_quota)
 	return true;
 }
 
+// A bound on what one tenant can put into the cluster's store.
+static bool is_within_count(struct call *call)
+{
+	struct tenant_load load = { 0 };
+	int64_t max = call->api->limits.open_requests_max;
+	if (!view_tenant_load(call->api->objects, call->arena, rest_scope(call), NULL, &load) ||
+	    (int64_t)load.count >= max) {
+		rest_problem(call, 422, "limit_exceeded",
+			     "the tenant has %lld requests that have not ended, as many as it may "
+			     "have; cancel some or wait for them to end",
+			     (long long)max);
+		return false;
+	}
+	return true;
+}
+
 bool request_check(struct call *call, const struct request_spec *spec)
 {
 	struct tenant_quota quota;
@@ -77,7 +93,7 @@ bool request_check(struct call *call, const struct request_spec *spec)
 	struct quota_amount need = quota_need_of(spec);
 	struct err err;
 	ASSERT(inventory != NULL);
-	if (!is_tenant_usable(call, &quota))
+	if (!is_tenant_usable(call, &quota) || !is_within_count(call))
 		return false;
 	if (view_inventory(call->api->objects, inventory) &&
 	    request_check_possible(spec, inventory, &err) != ERR_OK) {
@@ -211,6 +227,11 @@ void handle_request_list(struct call *call)
 	struct rest_page page;
 	if (!rest_page(call, &page))
 		return;
+	if (call->tenant.len > 0 &&
+	    objects_find(call->api->objects, OBJECT_TENANT, STR(""), call->tenant) == NULL) {
+		rest_problem(call, 404, "not_found", "there is no such tenant, or it is not yours");
+		return;
+	}
 	size_t max = objects_count(call->api->objects, OBJECT_REQUEST);
 	struct listed *rows = ARENA_ARRAY(call->arena, struct listed, max + 1);
 	if (rows == NULL) {

@@ -36,6 +36,14 @@ static void end_round(struct kind_cache *cache, struct str version)
 		objects_tell_all(cache->objects);
 }
 
+// Half of an object's bytes, and of no use here.
+static void drop_managed_fields(json_t *object)
+{
+	json_t *meta = json_object_get(object, "metadata");
+	if (meta != NULL)
+		(void)json_object_del(meta, "managedFields");
+}
+
 static void on_item(void *arg, const struct watch_item *item)
 {
 	struct kind_cache *cache = arg;
@@ -52,6 +60,7 @@ static void on_item(void *arg, const struct watch_item *item)
 		cache->failures++; // the API server's own JSON; the next list brings it again
 		return;
 	}
+	drop_managed_fields(object);
 	uint64_t version = objects_version_of(object);
 	cache->newest_version = version > cache->newest_version ? version : cache->newest_version;
 	if (item->event != WATCH_DELETED) {
@@ -117,8 +126,10 @@ static void on_written(void *arg, const struct k8s_result *answer)
 		result.object = object;
 	}
 	unlink_write(write);
-	if (object != NULL)
+	if (object != NULL) {
+		drop_managed_fields(object);
 		cache_answer(write->cache, object);
+	}
 	write->on_done(write->arg, &result);
 	free(write);
 }

@@ -4,15 +4,17 @@ import json
 import os
 import pathlib
 import re
+import signal
 import socket
 import sqlite3
+import ssl
 import subprocess
 import threading
 import time
 
 import pytest
 
-from serverkit import PROGRAM, Server, token_make
+from serverkit import PROGRAM, Server, certificate, token_make
 
 BODY = {"gpus": 1, "image": "registry.example/team/train:1"}
 
@@ -487,6 +489,43 @@ def test_full_disk_under_the_ledger(tmp_path, small_disk):
         assert len(server.get("/v1/events").body.splitlines()) == 100 * (taken + 1)
     finally:
         server.stop()
+
+
+def test_a_new_certificate_without_a_restart(tmp_path):
+    server = Server(tmp_path).start()
+    try:
+        before = ssl.get_server_certificate(("127.0.0.1", server.port))
+        certificate(tmp_path)
+        server.process.send_signal(signal.SIGHUP)
+        deadline = time.monotonic() + 20
+        while ssl.get_server_certificate(("127.0.0.1", server.port)) == before:
+            assert time.monotonic() < deadline, "the old certificate is still served"
+            time.sleep(0.05)
+        server.tls = ssl.create_default_context(cafile=tmp_path / "tls.crt")
+        assert server.get("/v1/whoami").status == 200
+        (tmp_path / "tls.crt").write_text("broken")
+        server.process.send_signal(signal.SIGHUP)
+        assert server.get("/v1/whoami").status == 200
+    finally:
+        assert server.stop() == 0
+
+
+def test_a_tenant_may_not_fill_the_store(tmp_path):
+    server = Server(tmp_path, limits={"open_requests": 3}).start()
+    try:
+        server.tenant("red")
+        answers = [server.post("/v1/tenants/red/requests", {**BODY, "name": f"n{i}"}) for i in range(4)]
+        assert [a.status for a in answers] == [201, 201, 201, 422]
+        refused(answers[3], 422, "limit_exceeded")
+        server.call("DELETE", "/v1/requests/red.n0")
+        assert server.post("/v1/tenants/red/requests", {**BODY, "name": "n4"}).status == 201
+    finally:
+        server.stop()
+
+
+def test_files_are_nobody_elses(server):
+    for path in [server.folder / "gpuaas.db", *server.audit_files(), server.audit_dir / "signing.key"]:
+        assert path.stat().st_mode & 0o077 == 0, path
 
 
 # ---- the program

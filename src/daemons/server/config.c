@@ -45,6 +45,9 @@ static const struct schema_field limit_fields[] = {
 	{ "burst", SCHEMA_INT, .min = 1, .max = 10000000, .doc = "Of one token at once." },
 	{ "bad_tokens_per_second", SCHEMA_INT, .min = 1, .max = 1000000, .doc = "Of one address." },
 	{ "agent_calls_per_second", SCHEMA_INT, .min = 1, .max = 1000000, .doc = "Of one agent." },
+	{ "open_requests", SCHEMA_INT, .min = 1, .max = 1000000, .doc = "Of one tenant." },
+	{ "ended_requests_kept", SCHEMA_DURATION, .min = 60, .max = 3660 * 86400,
+	  .doc = "So long." },
 	{ "token_life", SCHEMA_DURATION, .min = 60, .max = 366 * 86400,
 	  .doc = "Longest of a token." },
 };
@@ -81,10 +84,12 @@ static void read_limits(struct server_config *config)
 	const json_t *limits = json_at(config->file, "limits");
 	config->body_max_bytes = json_int(limits, "body_bytes", 4 * MIB);
 	config->connections_max = json_int(limits, "connections", 1024);
+	config->ended_kept_s = schema_get_duration_s(limits, "ended_requests_kept", 7 * 86400);
 	config->limits = (struct api_limits){
 		.calls_per_s = json_int(limits, "calls_per_second", 200),
 		.calls_burst = json_int(limits, "burst", 1000),
 		.bad_tokens_per_s = json_int(limits, "bad_tokens_per_second", 20),
+		.open_requests_max = json_int(limits, "open_requests", 5000),
 		.agent_calls_per_s = json_int(limits, "agent_calls_per_second", 20),
 		.token_life_max_s = schema_get_duration_s(limits, "token_life", 366 * 86400),
 	};
@@ -164,8 +169,10 @@ void server_config_print(const struct server_config *config, struct buf *out)
 		   ",\"body_bytes\":%" PRId64 ",\"connections\":%" PRId64
 		   ",\"calls_per_second\":%" PRId64 ",\"burst\":%" PRId64
 		   ",\"bad_tokens_per_second\":%" PRId64 ",\"agent_calls_per_second\":%" PRId64
-		   ",\"token_life_s\":%" PRId64 "}\n",
+		   ",\"token_life_s\":%" PRId64 ",\"open_requests\":%" PRId64
+		   ",\"ended_requests_kept_s\":%" PRId64 "}\n",
 		   config->body_max_bytes, config->connections_max, config->limits.calls_per_s,
 		   config->limits.calls_burst, config->limits.bad_tokens_per_s,
-		   config->limits.agent_calls_per_s, config->limits.token_life_max_s);
+		   config->limits.agent_calls_per_s, config->limits.token_life_max_s,
+		   config->limits.open_requests_max, config->ended_kept_s);
 }

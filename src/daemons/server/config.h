@@ -19,6 +19,7 @@ struct server_config {
 	const char *bootstrap_token_file; // NULL: none
 	const char *namespace_;           // of our own parts
 	int64_t body_max_bytes, connections_max;
+	int64_t ended_kept_s; // objects of requests that ended; their history stays
 	struct api_limits limits;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemons/server/controllers_state.h"
 
+#include "base/timefmt.h"
 #include "sys/log.h"
 
 #include <stdlib.h>
@@ -130,6 +131,41 @@ void controllers_put_metrics(const struct controllers *controllers, struct buf *
 		      "Jobs made for requests.");
 	metric_int(out, "gpuaas_server_jobs_created_total", NULL, 0,
 		   (int64_t)controllers->jobs_created);
+}
+
+// ---- old requests
+
+static void on_forgotten(void *arg, const struct object_result *result)
+{
+	(void)arg;
+	if (result->status != ERR_OK && result->status != ERR_NOT_FOUND)
+		log_err(LOG_WARN, "an old request cannot be deleted; tried again", result->err);
+}
+
+static bool ended_before(const json_t *request, int64_t before_s)
+{
+	int64_t ended_s = 0;
+	return view_phase_is_end(view_request_phase(request)) &&
+	       json_at(request, "metadata.deletionTimestamp") == NULL &&
+	       time_parse(json_text(request, "status.endTime"), &ended_s, NULL) &&
+	       ended_s < before_s;
+}
+
+void controllers_forget_ended(struct controllers *controllers, int64_t before_s, size_t max)
+{
+	json_t *request;
+	for (size_t i = 0;
+	     max > 0 && objects_next(controllers->objects, OBJECT_REQUEST, &i, &request);) {
+		if (!ended_before(request, before_s))
+			continue;
+		max--;
+		struct object_write write = { .kind = OBJECT_REQUEST,
+					      .namespace_ =
+						      json_text(request, "metadata.namespace"),
+					      .name = json_text(request, "metadata.name"),
+					      .on_done = on_forgotten };
+		objects_delete(controllers->objects, &write);
+	}
 }
 
 // ---- passes

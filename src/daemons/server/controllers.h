@@ -14,4 +14,6 @@ struct controllers *controllers_new(struct loop *loop, struct objects *objects);
 void controllers_free(struct controllers *controllers); // NULL allowed
 void controllers_on_change(struct controllers *controllers, object_kind kind, json_t *object,
 			   bool is_gone);
+// Deletes at most so many requests that ended before the instant; their history is in SQL.
+void controllers_forget_ended(struct controllers *controllers, int64_t before_s, size_t max);
 void controllers_put_metrics(const struct controllers *controllers, struct buf *out);

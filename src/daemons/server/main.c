@@ -6,6 +6,7 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 static const char usage_text[] =
 	"usage: gpuaas-server --config FILE [--log-level LEVEL] [--scheduler-url URL]\n"
@@ -116,6 +117,7 @@ int main(int argc, char **argv)
 	if (code >= 0)
 		return code;
 	log_init("server", options.level);
+	(void)umask(077); // the store and the audit log are nobody else's to read
 	AUTO(server_config_done) struct server_config config = { 0 };
 	if (server_config_load(options.config_path, &config, &err) != ERR_OK) {
 		(void)fprintf(stderr, "gpuaas-server: %s\n", err.text);

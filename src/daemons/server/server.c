@@ -12,7 +12,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { LIMITER_KEYS_MAX = 20000, DRAIN_TURNS = 100, DRAIN_TURN_MS = 20, DAY_S = 86400 };
+enum {
+	FORGET_MAX = 200,
+	LIMITER_KEYS_MAX = 20000,
+	DRAIN_TURNS = 100,
+	DRAIN_TURN_MS = 20,
+	DAY_S = 86400
+};
 #define UPKEEP_NS UINT64_C(60000000000)
 
 // ---- the first admin
@@ -69,6 +75,9 @@ static void upkeep(void *arg)
 		log_err(LOG_WARN, "certificate cannot be read again; the old one stays", &err);
 	if (answers_sweep(server->sql, now_s - DAY_S, false, &err) != ERR_OK)
 		log_err(LOG_WARN, "old answers cannot be removed", &err);
+	if (server->controllers != NULL)
+		controllers_forget_ended(server->controllers, now_s - server->config->ended_kept_s,
+					 FORGET_MAX);
 	loop_timer_set(server->upkeep, UPKEEP_NS);
 }
 

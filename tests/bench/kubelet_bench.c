@@ -37,7 +37,7 @@ struct memory {
 
 static struct options read_options(int argc, char **argv)
 {
-	struct options o = { .allocate = 2000, .prefer = 2000, .scrape = 500, .reborn = 5 };
+	struct options o = { .allocate = 2000, .prefer = 2000, .scrape = 2000, .reborn = 5 };
 	const struct {
 		const char *name;
 		const char **text;

@@ -181,17 +181,6 @@ static size_t edges_until(const struct timeline *t, int64_t t_s)
 	return low;
 }
 
-int64_t timeline_edge_after(const struct timeline *t, int64_t t_s)
-{
-	// Nearly always asked about the present.
-	size_t i = t->next;
-	if (i > 0 && t->edges[i - 1].t_s > t_s)
-		i = edges_until(t, t_s);
-	while (i < t->edge_count && t->edges[i].t_s <= t_s)
-		i++;
-	return i < t->edge_count ? t->edges[i].t_s : INT64_MAX;
-}
-
 int64_t timeline_edge_before(const struct timeline *t, int64_t t_s)
 {
 	size_t count = edges_until(t, t_s);

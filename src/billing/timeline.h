@@ -33,9 +33,7 @@ size_t timeline_party_count(const struct timeline *timeline);
 const uint32_t *timeline_parties(const struct timeline *timeline);
 size_t timeline_unallocated(const struct timeline *timeline); // its party
 
-// First instant after t_s at which somebody comes or goes; INT64_MAX when there is none.
-int64_t timeline_edge_after(const struct timeline *timeline, int64_t t_s);
-// Last such instant not after t_s; INT64_MIN when there is none.
+// Last instant not after t_s at which somebody comes or goes; INT64_MIN when there is none.
 int64_t timeline_edge_before(const struct timeline *timeline, int64_t t_s);
 // The segment that holds at from_s, cut at to_s. from_s never goes back.
 MUST_USE err_status timeline_at(struct timeline *timeline, int64_t from_s, int64_t to_s,

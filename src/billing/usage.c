@@ -31,7 +31,6 @@ struct usage {
 	struct usage_energy *energy;
 	size_t energy_count, energy_cap;
 	struct usage_gpu *gpus;
-	size_t left_out_count;
 	bool is_lenient, finished;
 };
 
@@ -393,7 +392,6 @@ err_status usage_finish(struct usage *usage, struct err *err)
 		err_status status = check_allocation(usage, allocation, err);
 		if (status != ERR_OK && !usage->is_lenient)
 			return status;
-		usage->left_out_count += status != ERR_OK;
 		if (status == ERR_OK && allocation->released_s > allocation->bound_s)
 			usage->allocations[kept++] = *allocation;
 	}
@@ -412,7 +410,3 @@ const struct usage_gpu *usage_gpus(const struct usage *usage, size_t *ret_count)
 }
 
 const struct names *usage_tenants(const struct usage *usage) { return usage->names[TENANTS]; }
-
-size_t usage_left_out_count(const struct usage *usage) { return usage->left_out_count; }
-
-size_t usage_event_count(const struct usage *usage) { return usage->seen_count; }

@@ -49,5 +49,3 @@ MUST_USE err_status usage_finish(struct usage *usage, struct err *err);
 // After usage_finish.
 const struct usage_gpu *usage_gpus(const struct usage *usage, size_t *ret_count); // by id
 const struct names *usage_tenants(const struct usage *usage);
-size_t usage_left_out_count(const struct usage *usage); // allocations, when lenient
-size_t usage_event_count(const struct usage *usage);    // without repetitions

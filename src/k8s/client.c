@@ -408,5 +408,4 @@ void k8s_client_free(struct k8s_client *client)
 	free(client);
 }
 
-struct http_client *k8s_client_http(struct k8s_client *client) { return client->http; }
 struct loop *k8s_client_loop(struct k8s_client *client) { return client->loop; }

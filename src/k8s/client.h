@@ -61,5 +61,4 @@ MUST_USE err_status k8s_call_wait(struct k8s_client *client, const struct k8s_re
 // The same with the answer parsed; a new reference. Accept must be JSON.
 MUST_USE err_status k8s_call_json(struct k8s_client *client, const struct k8s_request *request,
 				  json_t **ret_value, struct err *err);
-struct http_client *k8s_client_http(struct k8s_client *client);
 struct loop *k8s_client_loop(struct k8s_client *client);

@@ -180,27 +180,3 @@ enum grpc_code grpc_code_of_http(int http_status)
 	default: return GRPC_UNKNOWN;
 	}
 }
-
-const char *grpc_code_name(enum grpc_code code)
-{
-	static const char *const names[] = {
-		"OK",
-		"CANCELLED",
-		"UNKNOWN",
-		"INVALID_ARGUMENT",
-		"DEADLINE_EXCEEDED",
-		"NOT_FOUND",
-		"ALREADY_EXISTS",
-		"PERMISSION_DENIED",
-		"RESOURCE_EXHAUSTED",
-		"FAILED_PRECONDITION",
-		"ABORTED",
-		"OUT_OF_RANGE",
-		"UNIMPLEMENTED",
-		"INTERNAL",
-		"UNAVAILABLE",
-		"DATA_LOSS",
-		"UNAUTHENTICATED",
-	};
-	return (size_t)code < ARRAY_COUNT(names) ? names[code] : "CODE";
-}

@@ -50,4 +50,3 @@ char *grpc_timeout_format(uint64_t timeout_ns, char out[GRPC_TIMEOUT_TEXT_BYTES]
 
 // Code of a response that has no grpc-status, by its HTTP status.
 enum grpc_code grpc_code_of_http(int http_status);
-const char *grpc_code_name(enum grpc_code code); // "NOT_FOUND"; "CODE" for unknown numbers

@@ -136,7 +136,6 @@ static void update_interest(struct stream *s)
 
 size_t stream_unsent_bytes(const struct stream *s) { return s->out.len - s->out_sent; }
 uint64_t stream_sent_total(const struct stream *s) { return s->sent_total; }
-bool stream_is_open(const struct stream *s) { return s->state == STREAM_OPEN; }
 const struct tls_conn *stream_tls(const struct stream *s) { return s->tls; }
 
 // One write; false when the socket takes no more now, or failed.

@@ -30,5 +30,4 @@ size_t stream_unsent_bytes(const struct stream *stream);
 uint64_t stream_sent_total(const struct stream *stream); // for noticing that nothing moves
 void stream_pause(struct stream *stream, bool paused);   // no data() while paused
 void stream_shutdown(struct stream *stream);             // ends our side after what was written
-bool stream_is_open(const struct stream *stream);
 const struct tls_conn *stream_tls(const struct stream *stream); // NULL when plain

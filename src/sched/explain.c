@@ -3,12 +3,12 @@
 #include "sched/parts.h"
 
 static const struct {
-	const char *name, *says, *next;
+	const char *name, *next;
 	bool is_pod;
 } TABLE[SCHED_CODES] = {
 #define POD true
 #define NODE false
-#define X(name, text, scope, says, next) [SCHED_CODE_##name] = { text, says, next, scope },
+#define X(name, text, scope, says, next) [SCHED_CODE_##name] = { text, next, scope },
 	SCHED_REASONS(X)
 #undef X
 #undef POD
@@ -16,7 +16,6 @@ static const struct {
 };
 
 const char *sched_code_name(sched_code code) { return TABLE[code].name; }
-const char *sched_code_says(sched_code code) { return TABLE[code].says; }
 const char *sched_code_next(sched_code code) { return TABLE[code].next; }
 bool sched_code_is_pod(sched_code code) { return TABLE[code].is_pod; }
 

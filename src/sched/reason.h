@@ -98,6 +98,5 @@ struct sched_reason { // as shown to people and written to files; texts in the c
 };
 
 const char *sched_code_name(sched_code code);
-const char *sched_code_says(sched_code code);
 const char *sched_code_next(sched_code code);
 bool sched_code_is_pod(sched_code code);

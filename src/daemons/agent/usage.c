@@ -296,13 +296,4 @@ const struct usage_allocation *usage_holder_of(const struct usage *usage, const 
 	return NULL;
 }
 
-bool usage_knows_pod(const struct usage *usage, const char *uid)
-{
-	for (size_t i = 0; i < usage->count; i++) {
-		if (strcmp(usage->items[i].pod_uid, uid) == 0)
-			return true;
-	}
-	return false;
-}
-
 uint64_t usage_guessed(const struct usage *usage) { return usage->guessed; }

@@ -68,7 +68,5 @@ size_t usage_count(const struct usage *usage);
 const struct usage_allocation *usage_at(const struct usage *usage, size_t i);
 // The allocation that holds the GPU now, NULL if none.
 const struct usage_allocation *usage_holder_of(const struct usage *usage, const char *gpu);
-// Whether the kubelet or the journal knows an allocation of this pod.
-bool usage_knows_pod(const struct usage *usage, const char *uid);
 // Allocations told since the start with a time that was the best that was known.
 uint64_t usage_guessed(const struct usage *usage);

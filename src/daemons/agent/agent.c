@@ -300,9 +300,10 @@ static err_status start_client(struct agent *agent, struct arena *arena, struct 
 static err_status start_meter(struct agent *agent, struct err *err)
 {
 	const struct agent_config *from = &agent->config;
-	char dir[4096];
+	char dir[4096], pending[4096];
 	AUTO(buf_done) struct buf boot = { 0 };
 	(void)snprintf(dir, sizeof dir, "%.3000s/journal", from->state_dir);
+	(void)snprintf(pending, sizeof pending, "%.3000s/pending", from->state_dir);
 	if (fs_read("/proc/sys/kernel/random/boot_id", 64, &boot, err) != ERR_OK)
 		return err_wrap(err, "boot id");
 	char *end = strchr(boot.data, '\n');
@@ -310,6 +311,7 @@ static err_status start_meter(struct agent *agent, struct err *err)
 		*end = '\0';
 	const struct meter_config config = {
 		.dir = dir,
+		.pending_path = pending,
 		.source = from->node_name,
 		.boot_id = boot.data,
 		.segment_bytes = (size_t)from->journal_segment_bytes,
@@ -363,13 +365,13 @@ static err_status start_kubelet(struct agent *agent, struct err *err)
 						.on_kubelet = on_kubelet,
 						.on_own_gone = on_own_gone,
 						.on_checkpoint = on_checkpoint };
-	agent->grant = (struct grant){ .monitor = agent->monitor,
-				       .pods = agent->pods,
-				       .usage = meter_usage(agent->meter),
-				       .resource = from->resource,
-				       .expects_plans = agent->pods != NULL &&
-							from->plan_key_file != NULL,
-				       .world = loop_world(agent->loop) };
+	agent->grant =
+		(struct grant){ .monitor = agent->monitor,
+				.pods = agent->pods,
+				.usage = meter_usage(agent->meter),
+				.resource = from->resource,
+				.expects_plans = agent->pods != NULL && from->plan_key_file != NULL,
+				.world = loop_world(agent->loop) };
 	err_status status = holders_new(agent->loop, &holders, &agent->holders, err);
 	if (status == ERR_OK)
 		status = plugin_new(agent->loop, &plugin, &agent->plugin, err);

@@ -31,7 +31,7 @@ enum { FILE_MAX_BYTES = 256 * 1024, HOST_NAME_BYTES = 256 };
 
 // Key of the file, member, default, minimum, maximum.
 #define NUMBERS(X)                                                                                 \
-	X("planWaitMs", plan_wait_ms, 100, 0, 1000)                                                 \
+	X("planWaitMs", plan_wait_ms, 100, 0, 1000)                                                \
 	X("server.batchBytes", push_batch_bytes, 262144, 4096, 3145728)                            \
 	X("server.periodMs", push_period_ms, 1000, 10, 3600000)                                    \
 	X("health.probeMs", probe_ms, 1000, 20, 60000)                                             \

@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+enum { EPOCH_BYTES = ENERGY_BOOT_BYTES + 11 }; // "BOOT-4294967295"
+
 void energy_init(struct energy *energy, const char *boot_id)
 {
 	*energy = (struct energy){ 0 };
@@ -87,11 +89,11 @@ static bool parse_epoch(struct str text, char boot[ENERGY_BOOT_BYTES], uint32_t 
 
 void energy_taken(struct energy *energy, const struct usage_event *row)
 {
-	struct energy_gpu *gpu = find_or_add(energy, row->gpu);
 	char boot[ENERGY_BOOT_BYTES];
 	uint32_t epoch = 0;
 	if (!parse_epoch(str_of(row->epoch), boot, &epoch))
 		return;
+	struct energy_gpu *gpu = find_or_add(energy, row->gpu);
 	memcpy(gpu->boot, boot, sizeof boot);
 	gpu->epoch = epoch;
 	gpu->last_mj = row->energy_mj;
@@ -108,10 +110,14 @@ void energy_save(const struct energy *energy, struct buf *out)
 {
 	for (size_t i = 0; i < energy->count; i++) {
 		const struct energy_gpu *gpu = &energy->gpus[i];
-		buf_printf(out,
-			   "{\"counter\":1,\"gpu\":\"%s\",\"epoch\":\"%s-%" PRIu32
-			   "\",\"mj\":\"%" PRIu64 "\",\"t\":%" PRId64 "}\n",
-			   gpu->uuid, gpu->boot, gpu->epoch, gpu->last_mj, gpu->last_t_s);
+		char epoch[EPOCH_BYTES];
+		epoch_text(gpu->boot, gpu->epoch, epoch, sizeof epoch);
+		buf_put_c(out, "{\"counter\":1,\"gpu\":");
+		buf_put_json(out, str_of(gpu->uuid));
+		buf_put_c(out, ",\"epoch\":");
+		buf_put_json(out, str_of(epoch));
+		buf_printf(out, ",\"mj\":\"%" PRIu64 "\",\"t\":%" PRId64 "}\n", gpu->last_mj,
+			   gpu->last_t_s);
 	}
 }
 

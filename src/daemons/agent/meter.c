@@ -2,16 +2,19 @@
 #include "daemons/agent/meter.h"
 
 #include "daemons/agent/energy.h"
+#include "daemons/agent/pending.h"
 #include "daemons/agent/syncer.h"
+#include "sys/fs.h"
 #include "sys/log.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 static const uint64_t RETRY_NS = UINT64_C(1000000000);
-enum { STRANGERS_MAX = 16, STRANGER_SIGHTS = 2 };
+enum { STRANGERS_MAX = 16, STRANGER_SIGHTS = 2, PENDING_MAX_BYTES = 16 * 1024 * 1024 };
 
 // A process on a GPU that nobody holds; told once, when it was seen more than once.
 struct stranger {
@@ -30,6 +33,8 @@ struct meter {
 	struct loop_timer *sample_timer, *retry_timer;
 	bool is_flush_due, is_failing;
 	uint32_t wants_row; // bit of each slot whose next reading becomes an energy row
+	char pending_path[PATH_MAX];
+	struct buf pending; // as it was written last
 	struct stranger strangers[GPU_MAX][STRANGERS_MAX];
 	struct meter_stats stats;
 };
@@ -48,7 +53,7 @@ static void take_snapshot(struct meter *meter)
 {
 	AUTO(buf_done) struct buf lines = { 0 };
 	struct err err;
-	usage_save(meter->usage, &lines);
+	usage_save(meter->usage, false, &lines);
 	energy_save(&meter->energy, &lines);
 	if (buf_ok(&lines) && journal_snapshot(meter->journal, buf_str(&lines), &err) != ERR_OK)
 		log_err(LOG_WARN, "snapshot of the journal", &err);
@@ -130,9 +135,31 @@ static err_status emit(void *arg, struct usage_event *event)
 	return ERR_OK;
 }
 
+// What waits for its pod or tenant, or for room in the journal, is known nowhere else once the
+// kubelet has forgotten it. Not synced: it has to outlive this process, not the machine.
+static void keep_pending(struct meter *meter)
+{
+	AUTO(buf_done) struct buf lines = { 0 };
+	struct err err;
+	usage_save(meter->usage, true, &lines);
+	if (str_eq(buf_str(&lines), buf_str(&meter->pending)) || !buf_ok(&lines))
+		return;
+	if (pending_write(meter->pending_path, buf_str(&lines), &err) != ERR_OK) {
+		log_err(LOG_WARN, "untold allocations are not kept", &err);
+		return;
+	}
+	buf_clear(&meter->pending);
+	buf_put(&meter->pending, buf_str(&lines));
+}
+
 void meter_step(struct meter *meter)
 {
 	(void)usage_step(meter->usage, world_wall_s(loop_world(meter->loop)));
+	// Told is only what is in the journal's file: until then the pending file keeps it.
+	if (journal_needs_write(meter->journal))
+		flush(meter);
+	if (!journal_needs_write(meter->journal))
+		keep_pending(meter);
 }
 
 static void sample_holders(struct meter *meter, uint32_t slot, int64_t now_s)
@@ -248,6 +275,22 @@ static void on_event(void *arg, const struct usage_event *event)
 	energy_load_event(&meter->energy, event);
 }
 
+static void load_pending(struct meter *meter)
+{
+	AUTO(buf_done) struct buf content = { 0 };
+	struct err err = { 0 };
+	err_status status = fs_read(meter->pending_path, PENDING_MAX_BYTES, &content, &err);
+	if (status != ERR_OK && status != ERR_NOT_FOUND)
+		log_err(LOG_WARN, "untold allocations are not read", &err);
+	// Remembered as written, so that what is told now leaves the file.
+	buf_put(&meter->pending, buf_str(&content));
+	struct str rest = buf_str(&content), line;
+	while (str_split_next(&rest, '\n', &line)) {
+		if (line.len > 0)
+			usage_load_line(meter->usage, line);
+	}
+}
+
 static void on_retry(void *arg)
 {
 	struct meter *meter = arg;
@@ -287,6 +330,7 @@ err_status meter_new(struct loop *loop, const struct meter_config *config, struc
 						.limit_bytes = config->limit_bytes };
 	const struct journal_replay replay = { on_snapshot_line, on_event, meter };
 	energy_init(&meter->energy, config->boot_id);
+	(void)snprintf(meter->pending_path, sizeof meter->pending_path, "%s", config->pending_path);
 	meter->usage = usage_new(&usage);
 	meter->sample_timer = loop_timer_new(loop, on_sample, meter);
 	meter->retry_timer = loop_timer_new(loop, on_retry, meter);
@@ -301,6 +345,7 @@ err_status meter_new(struct loop *loop, const struct meter_config *config, struc
 		return status;
 	}
 	log_opening(meter);
+	load_pending(meter);
 	loop_timer_set(meter->sample_timer, 0);
 	*ret = meter;
 	return ERR_OK;
@@ -313,6 +358,7 @@ void meter_free(struct meter *meter)
 	syncer_free(meter->syncer);
 	journal_close(meter->journal);
 	usage_free(meter->usage);
+	buf_done(&meter->pending);
 	loop_timer_free(meter->sample_timer);
 	loop_timer_free(meter->retry_timer);
 	free(meter);

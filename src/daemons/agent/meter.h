@@ -12,9 +12,10 @@
 struct meter;
 
 struct meter_config {
-	const char *dir;     // of the journal
-	const char *source;  // node name
-	const char *boot_id; // of the kernel
+	const char *dir;          // of the journal
+	const char *pending_path; // file of what is seen and not told yet
+	const char *source;       // node name
+	const char *boot_id;      // of the kernel
 	size_t segment_bytes, limit_bytes;
 	int64_t sample_s;
 	bool has_pods;

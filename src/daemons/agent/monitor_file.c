@@ -90,12 +90,21 @@ err_status monitor_file_load(const char *path, struct monitor_gpu *gpus, uint32_
 	struct err local;
 	err = err == NULL ? &local : err;
 	AUTO(buf_done) struct buf content = { 0 };
-	AUTO(json_decrefp) json_t *root = NULL;
 	err_status status = fs_read(path, FILE_MAX_BYTES, &content, err);
 	if (status == ERR_NOT_FOUND)
 		return ERR_OK;
-	if (status != ERR_OK || json_parse(buf_str(&content), &root, err) != ERR_OK)
-		return err_wrap(err, "%s", path);
+	if (status == ERR_OK)
+		status = monitor_file_parse(buf_str(&content), gpus, ret_count, now_ns, err);
+	return status == ERR_OK ? ERR_OK : err_wrap(err, "%s", path);
+}
+
+err_status monitor_file_parse(struct str text, struct monitor_gpu *gpus, uint32_t *ret_count,
+			      uint64_t now_ns, struct err *err)
+{
+	AUTO(json_decrefp) json_t *root = NULL;
+	err_status status = json_parse(text, &root, err);
+	if (status != ERR_OK)
+		return status;
 	json_t *list = json_at(root, "gpus");
 	uint32_t count = 0;
 	for (size_t i = 0; i < json_array_size(list) && count < GPU_MAX; i++) {

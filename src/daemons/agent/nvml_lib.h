@@ -58,7 +58,7 @@ struct nvml_lib {
 	NVML_REQUIRED(MEMBER)
 	NVML_OPTIONAL(MEMBER)
 #undef MEMBER
-		const char *(*error_text)(nvml_return);
+	const char *(*error_text)(nvml_return);
 };
 
 MUST_USE err_status nvml_lib_open(const char *path, struct nvml_lib *ret, struct err *err);

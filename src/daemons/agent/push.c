@@ -54,16 +54,14 @@ static void fail(struct push *push, const char *why)
 	arm(push, push->back_off_ns / 2 + world_random(world) % (push->back_off_ns / 2 + 1));
 }
 
-// The cursor counts if it is of this journal: the word behind the kernel's boot id.
-static bool read_cursor(const struct push *push, struct str body, uint64_t *ret_seq)
+bool push_cursor_read(struct str body, const char *boot, uint64_t *ret_seq)
 {
 	AUTO(json_decrefp) json_t *answer = NULL;
 	if (body.len > ANSWER_MAX_BYTES || json_parse(body, &answer, NULL) != ERR_OK)
 		return false;
-	const char *own = strchr(journal_boot(push->journal), '.');
+	const char *own = strchr(boot, '.');
 	int64_t seq = json_int(answer, "cursor.seq", -1);
-	struct str boot = json_text(answer, "cursor.boot");
-	if (own == NULL || seq < 0 || !str_ends(boot, str_of(own)))
+	if (own == NULL || seq < 0 || !str_ends(json_text(answer, "cursor.boot"), str_of(own)))
 		return false;
 	*ret_seq = (uint64_t)seq;
 	return true;
@@ -81,7 +79,8 @@ static void on_done(void *arg, const struct http_call_result *result)
 	}
 	if (result->code == 413 && push->batch_bytes > BATCH_MIN_BYTES)
 		push->batch_bytes /= 2;
-	if (result->code != 200 || !read_cursor(push, result->body, &seq)) {
+	if (result->code != 200 ||
+	    !push_cursor_read(result->body, journal_boot(push->journal), &seq)) {
 		(void)snprintf(why, sizeof why, "answer %d%s", result->code,
 			       result->code == 200 ? " without a cursor of this journal" : "");
 		fail(push, why);

@@ -28,3 +28,6 @@ MUST_USE err_status push_new(struct loop *loop, const struct push_config *config
 void push_free(struct push *push); // NULL allowed; before the journal
 void push_poke(struct push *push); // there are more durable events
 void push_stats(const struct push *push, struct push_stats *ret);
+// The server's answer. Its cursor counts if it is of this journal: the word behind the kernel's
+// boot id. Pure, for tests.
+MUST_USE bool push_cursor_read(struct str body, const char *boot, uint64_t *ret_seq);

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { TENANTS_MAX = 1024, TENANT_BYTES = 64 };
+enum { TENANTS_MAX = 1024 };
 static const uint64_t RETRY_NS = 5 * UINT64_C(1000000000);
 static const uint64_t MAX_AGE_NS = 300 * UINT64_C(1000000000);
 
@@ -46,16 +46,18 @@ void tenants_free(struct tenants *tenants)
 	free(tenants);
 }
 
-static bool take_label(struct entry *entry, struct str body)
+bool tenants_read(struct str body, const char *namespace_, char ret_tenant[TENANT_BYTES])
 {
 	AUTO(json_decrefp) json_t *object = NULL;
 	if (json_parse(body, &object, NULL) != ERR_OK)
 		return false;
 	const char *label = json_string_value(
 		json_object_get(json_at(object, "metadata.labels"), "gpuaas.io/tenant"));
-	int n = snprintf(entry->tenant, sizeof entry->tenant, "%s",
-			 label == NULL || *label == '\0' ? entry->namespace_ : label);
-	return n > 0 && (size_t)n < sizeof entry->tenant;
+	struct str tenant = str_of(label == NULL || *label == '\0' ? namespace_ : label);
+	if (tenant.len == 0 || tenant.len >= TENANT_BYTES)
+		return false;
+	memcpy(ret_tenant, tenant.data, tenant.len + 1);
+	return true;
 }
 
 static void on_done(void *arg, const struct k8s_result *result)
@@ -64,7 +66,8 @@ static void on_done(void *arg, const struct k8s_result *result)
 	entry->call = NULL;
 	if (result->status == ERR_NOT_FOUND) // deleted: whoever ran there went by its name
 		(void)snprintf(entry->tenant, sizeof entry->tenant, "%s", entry->namespace_);
-	else if (result->status != ERR_OK || !take_label(entry, result->body))
+	else if (result->status != ERR_OK ||
+		 !tenants_read(result->body, entry->namespace_, entry->tenant))
 		return; // asked again after RETRY_NS
 	entry->is_known = true;
 	entry->tenants->on_change(entry->tenants->arg);

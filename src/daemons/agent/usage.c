@@ -260,15 +260,19 @@ size_t usage_step(struct usage *usage, int64_t now_s)
 			told += item->is_released_told ? 1 : 0;
 			usage->guessed += item->is_released_told && item->is_guessed ? 1 : 0;
 		}
-		closed += item->is_released_told && !item->is_shown ? 1 : 0;
+		bool is_closed = item->is_released_told && !item->is_shown;
+		if (!is_closed)
+			item->closed_s = 0;
+		else if (item->closed_s == 0)
+			item->closed_s = now_s;
+		closed += is_closed ? 1 : 0;
 	}
 	// The kubelet's file may show a pod long after its end: those stay, so that none is told
 	// twice; of the others the last ones are kept, in case a source flickers.
 	for (size_t i = 0; i < usage->count;) {
 		const struct usage_allocation *item = &usage->items[i];
-		bool is_closed = item->is_released_told && !item->is_shown;
-		bool is_old = now_s - item->last_s > CLOSED_REMEMBER_S || closed > CLOSED_MAX;
-		if (is_closed && is_old) {
+		bool is_old = now_s - item->closed_s > CLOSED_REMEMBER_S || closed > CLOSED_MAX;
+		if (item->closed_s != 0 && is_old) {
 			remove_at(usage, i);
 			closed--;
 		} else {

@@ -29,6 +29,7 @@ struct usage_allocation {
 	char pod_uid[USAGE_UID_BYTES], pod[USAGE_POD_BYTES], namespace_[USAGE_NAME_BYTES];
 	char tenant[USAGE_NAME_BYTES], request[USAGE_NAME_BYTES * 2];
 	int64_t first_s, last_s;     // when the kubelet's sources first and last showed it
+	int64_t closed_s;            // since when it is told and not shown any more, 0: not
 	int64_t bound_s, released_s; // 0: not known yet
 	bool has_pod;                // the pod has been seen
 	bool has_tenant;
@@ -41,10 +42,13 @@ struct usage_allocation {
 struct usage *usage_new(const struct usage_config *config); // NULL: no memory
 void usage_free(struct usage *usage);
 
-// After a restart: snapshot lines and events of the journal, in order.
+// After a restart: snapshot lines and events of the journal, in order, then lines of what was
+// not told; what is known already stays as it is.
 void usage_load_line(struct usage *usage, struct str line);
 void usage_load_event(struct usage *usage, const struct usage_event *event);
-void usage_save(const struct usage *usage, struct buf *out); // lines for usage_load_line
+// Lines for usage_load_line; only_untold: of what no event has told yet and the kubelet may
+// soon forget.
+void usage_save(const struct usage *usage, bool only_untold, struct buf *out);
 
 // One look at the kubelet's sources: begin, each holder, end.
 void usage_show_begin(struct usage *usage);

@@ -57,23 +57,39 @@ static void show(struct usage *usage, int i, bool with_uid, int64_t now_s)
 	usage_show(usage, &holder, now_s);
 }
 
-// Everything is rebuilt from the events told so far, through a snapshot now and then.
-static struct usage *restart(struct usage *old, struct rng *rng)
+// What is on disk: a snapshot of some moment, the events since then, what was not told.
+static struct {
+	struct buf snapshot, pending;
+	size_t snapshot_at; // events before it are in the snapshot
+} disk;
+
+static void save(const struct usage *usage, struct rng *rng)
+{
+	buf_clear(&disk.pending);
+	usage_save(usage, true, &disk.pending);
+	if (rng_below(rng, 50) != 0)
+		return;
+	buf_clear(&disk.snapshot);
+	usage_save(usage, false, &disk.snapshot);
+	disk.snapshot_at = book.count;
+}
+
+static void load_lines(struct usage *usage, const struct buf *lines)
+{
+	struct str rest = buf_str(lines), line;
+	while (str_split_next(&rest, '\n', &line)) {
+		if (line.len > 0)
+			usage_load_line(usage, line);
+	}
+}
+
+static struct usage *restart(struct usage *old)
 {
 	struct usage *usage = new_usage(true);
-	if (rng_below(rng, 2) == 0) {
-		for (size_t i = 0; i < book.count; i++)
-			usage_load_event(usage, &book.events[i]);
-	} else {
-		AUTO(buf_done) struct buf lines = { 0 };
-		struct str rest, line;
-		usage_save(old, &lines);
-		rest = buf_str(&lines);
-		while (str_split_next(&rest, '\n', &line)) {
-			if (line.len > 0)
-				usage_load_line(usage, line);
-		}
-	}
+	load_lines(usage, &disk.snapshot);
+	for (size_t i = disk.snapshot_at; i < book.count; i++)
+		usage_load_event(usage, &book.events[i]);
+	load_lines(usage, &disk.pending);
 	usage_free(old);
 	return usage;
 }
@@ -142,6 +158,9 @@ static void check_random(struct check *c)
 		rng_init(&rng, seed);
 		book.count = 0;
 		book.refuse = seed % 2 == 0 ? &rng : NULL;
+		disk.snapshot_at = 0;
+		buf_clear(&disk.snapshot);
+		buf_clear(&disk.pending);
 		struct usage *usage = new_usage(true);
 		for (int i = 0; i < PODS; i++) {
 			lives[i].facts = facts_of(i);
@@ -151,16 +170,15 @@ static void check_random(struct check *c)
 			int i = (int)rng_below(&rng, PODS);
 			step_life(usage, &lives[i], i, &rng, now_s);
 			usage_tenant(usage, lives[i].facts.namespace_, "tenant");
-			if (rng_below(&rng, 2) == 0)
-				(void)usage_step(usage, now_s);
-			if (rng_below(&rng, 100) == 0)
-				usage = restart(usage, &rng);
+			// As the agent does: told, then kept, and killed at any moment after.
+			(void)usage_step(usage, now_s);
+			save(usage, &rng);
+			if (rng_below(&rng, 60) == 0)
+				usage = restart(usage);
 		}
 		// At the end all sources are well and have been heard.
 		book.refuse = NULL;
 		for (int i = 0; i < PODS; i++) {
-			if (lives[i].is_shown)
-				show(usage, i, true, 4000);
 			usage_pod(usage, &lives[i].facts, "tenant");
 		}
 		(void)usage_step(usage, 4000);
@@ -326,5 +344,7 @@ int main(void)
 	check_ends(&c);
 	check_odd(&c);
 	check_energy(&c);
+	buf_done(&disk.snapshot);
+	buf_done(&disk.pending);
 	return check_done(&c);
 }

@@ -49,9 +49,13 @@ err_status monitor_file_save(const char *path, const struct monitor_gpu *gpus, u
 	return fs_write_atomic(path, buf_str(&out), 0600, err);
 }
 
+// Cut, if it must be, between characters: it is written again as JSON.
 static void copy_text(char *out, size_t out_bytes, struct str text)
 {
-	(void)snprintf(out, out_bytes, STR_FMT, STR_ARG(text));
+	size_t len = min_size(text.len, out_bytes - 1);
+	while (len > 0 && len < text.len && ((unsigned char)text.data[len] & 0xc0) == 0x80)
+		len--;
+	(void)snprintf(out, out_bytes, "%.*s", (int)len, text.data == NULL ? "" : text.data);
 }
 
 static bool load_gpu(const json_t *object, struct monitor_gpu *ret, uint64_t now_ns)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "k8s/lease.h"
 
-#include "k8s/lease_core.h"
 #include "k8s/microtime.h"
 #include "k8s/path.h"
 #include "sys/random.h"
@@ -73,15 +72,21 @@ static void put_body(struct lease *lease, struct buf *out, const struct lease_pl
 		   renewed);
 }
 
-static bool parse_record(const json_t *value, struct lease_record *ret_record)
+err_status lease_record_read(const json_t *value, struct lease_record *ret, struct err *err)
 {
-	*ret_record = (struct lease_record){
+	struct lease_record record = {
 		.holder = json_text(value, "spec.holderIdentity"),
 		.version = json_text(value, "metadata.resourceVersion"),
 		.transitions = json_int(value, "spec.leaseTransitions", 0),
 		.duration_s = json_int(value, "spec.leaseDurationSeconds", LEASE_DURATION_S),
 	};
-	return ret_record->version.len > 0;
+	if (record.version.len == 0 || record.version.len >= LEASE_VERSION_MAX_BYTES)
+		return err_set(err, ERR_PROTOCOL, "Lease: resourceVersion is missing or too long");
+	// It is an int32 in the API, and we write one more than what we read.
+	if (record.transitions < 0 || record.transitions >= INT32_MAX)
+		return err_set(err, ERR_PROTOCOL, "Lease: leaseTransitions is out of range");
+	*ret = record;
+	return ERR_OK;
 }
 
 // ---- calls
@@ -105,7 +110,7 @@ static void on_looked(void *arg, const struct k8s_result *result)
 	} else if (result->status != ERR_OK) {
 		keep_problem(lease, result);
 	} else if (json_parse(result->body, &value, &lease->problem) != ERR_OK ||
-		   !parse_record(value, &record)) {
+		   lease_record_read(value, &record, &lease->problem) != ERR_OK) {
 		lease_core_failed(&lease->core, now(lease));
 	} else {
 		lease->problem.text[0] = '\0';
@@ -126,7 +131,7 @@ static void on_wrote(void *arg, const struct k8s_result *result)
 	} else if (result->status != ERR_OK) {
 		keep_problem(lease, result);
 	} else if (json_parse(result->body, &value, &lease->problem) != ERR_OK ||
-		   !parse_record(value, &record)) {
+		   lease_record_read(value, &record, &lease->problem) != ERR_OK) {
 		lease_core_failed(&lease->core, now(lease));
 	} else {
 		lease->problem.text[0] = '\0';
@@ -289,5 +294,4 @@ bool lease_is_held(const struct lease *lease)
 	return lease_core_is_held(&lease->core, now(lease));
 }
 
-int64_t lease_transitions(const struct lease *lease) { return lease->led_transitions; }
 const char *lease_problem(const struct lease *lease) { return lease->problem.text; }

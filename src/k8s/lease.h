@@ -6,6 +6,7 @@
 #pragma once
 
 #include "k8s/client.h"
+#include "k8s/lease_core.h"
 
 struct lease;
 
@@ -24,6 +25,9 @@ struct lease *lease_start(struct k8s_client *client, const struct lease_config *
 void lease_stop(struct lease *lease);
 // Looks at the clock too, so that a process that was suspended does not act on an old belief.
 bool lease_is_held(const struct lease *lease);
-int64_t lease_transitions(const struct lease *lease); // of the last leadership, 0 before it
 // Why the last request failed; "" when it did not. For health and logs.
 const char *lease_problem(const struct lease *lease);
+
+// What a Lease says; texts are borrowed from value. Pure, for tests.
+MUST_USE err_status lease_record_read(const json_t *value, struct lease_record *ret,
+				      struct err *err);

@@ -47,6 +47,8 @@ err_status machine_make(const struct machine_plan *plan, struct buf *out, struct
 // Reads boards.json; boards that it does not hold come from board_dir/<name>.json.
 err_status machine_read(const char *path, const char *board_dir, uint64_t now_ns,
 			struct machine *ret_machine, struct err *err);
+err_status machine_read_json(const json_t *root, const char *board_dir, uint64_t now_ns,
+			     struct machine *ret_machine, struct err *err);
 // Takes an added board; ret_slot is where it went.
 err_status machine_add(struct machine *machine, const char *board_id, const char *board_dir,
 		       uint64_t now_ns, uint32_t *ret_slot, struct err *err);

@@ -178,16 +178,29 @@ static err_status get_number(const json_t *object, const char *key, uint32_t max
 	return ERR_OK;
 }
 
+// sscanf alone would take signs and blanks.
+static bool is_pci(const char *text)
+{
+	static const char form[] = "xxxxxxxx:xx:xx.0";
+
+	if (strlen(text) != strlen(form))
+		return false;
+	for (size_t i = 0; form[i] != 0; i++) {
+		bool is_digit = strchr("0123456789abcdefABCDEF", text[i]) != NULL;
+		if (form[i] == 'x' ? !is_digit : text[i] != form[i])
+			return false;
+	}
+	return true;
+}
+
 static err_status read_pci(const json_t *object, struct machine_gpu *gpu, struct err *err)
 {
 	const char *text = json_string_value(json_object_get(object, "pci"));
-	int end = 0;
 
 	if (text == NULL)
 		return ERR_OK;
-	if (sscanf(text, "%8x:%2x:%2x.0%n", &gpu->pci_domain, &gpu->pci_bus, &gpu->pci_device,
-		   &end) != 3 ||
-	    end == 0 || text[end] != 0)
+	if (!is_pci(text) ||
+	    sscanf(text, "%8x:%2x:%2x.0", &gpu->pci_domain, &gpu->pci_bus, &gpu->pci_device) != 3)
 		return err_set(err, ERR_INVALID, "\"pci\" must be like 00000000:1A:00.0");
 	return ERR_OK;
 }
@@ -264,14 +277,9 @@ static err_status read_root(const json_t *root, struct machine *machine, struct 
 	return ERR_OK;
 }
 
-err_status machine_read(const char *path, const char *board_dir, uint64_t now_ns,
-			struct machine *ret_machine, struct err *err)
+err_status machine_read_json(const json_t *root, const char *board_dir, uint64_t now_ns,
+			     struct machine *ret_machine, struct err *err)
 {
-	json_error_t where;
-	json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &where);
-
-	if (root == NULL)
-		return err_set(err, ERR_INVALID, "%s line %d: %s", path, where.line, where.text);
 	const json_t *gpus = json_object_get(root, "gpus");
 	err_status status = ERR_OK;
 	*ret_machine = (struct machine){ 0 };
@@ -285,6 +293,18 @@ err_status machine_read(const char *path, const char *board_dir, uint64_t now_ns
 		if (status != ERR_OK)
 			(void)err_wrap(err, "GPU %zu", i);
 	}
+	return status;
+}
+
+err_status machine_read(const char *path, const char *board_dir, uint64_t now_ns,
+			struct machine *ret_machine, struct err *err)
+{
+	json_error_t where;
+	json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &where);
+
+	if (root == NULL)
+		return err_set(err, ERR_INVALID, "%s line %d: %s", path, where.line, where.text);
+	err_status status = machine_read_json(root, board_dir, now_ns, ret_machine, err);
 	json_decref(root);
 	return status == ERR_OK ? ERR_OK : err_wrap(err, "%s", path);
 }

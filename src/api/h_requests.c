@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPU requests: asked for, listed, cancelled. What becomes of them is the controller's work.
 #include "api/handlers.h"
+#include "api/page.h"
 #include "api/request_steps.h"
 #include "store/history.h"
 #include "sys/random.h"
@@ -182,26 +183,13 @@ void handle_request_get(struct call *call)
 
 struct listed {
 	const json_t *request;
-	struct str tenant, name;
+	struct page_row row;
 };
 
 static int by_id(const void *left, const void *right)
 {
 	const struct listed *a = left, *b = right;
-	int order = str_cmp(a->tenant, b->tenant);
-	return order != 0 ? order : str_cmp(a->name, b->name);
-}
-
-// page_token is the id of the last one; an id sorts by tenant, then by name.
-static bool is_after(const struct listed *row, struct str token)
-{
-	struct listed last = { 0 };
-	size_t dot = str_find_byte(token, '.', 0);
-	if (token.len == 0 || dot == SIZE_MAX)
-		return true;
-	last.tenant = str_slice(token, 0, dot);
-	last.name = str_slice(token, dot + 1, token.len);
-	return by_id(row, &last) > 0;
+	return page_row_cmp(&a->row, &b->row);
 }
 
 static size_t collect(struct call *call, const struct rest_page *page, struct listed *rows)
@@ -210,14 +198,14 @@ static size_t collect(struct call *call, const struct rest_page *page, struct li
 	json_t *request;
 	struct str scope = rest_scope(call), state = rest_query(call, "state");
 	for (size_t i = 0; objects_next(call->api->objects, OBJECT_REQUEST, &i, &request);) {
-		struct listed row = { request, json_text(request, "metadata.namespace"),
-				      json_text(request, "metadata.name") };
+		struct page_row row = { json_text(request, "metadata.namespace"),
+					json_text(request, "metadata.name") };
 		bool is_wanted = (scope.len == 0 || str_eq(row.tenant, scope)) &&
 				 (state.len == 0 ||
 				  str_eq_c(state, view_phase_name(view_request_phase(request)))) &&
-				 is_after(&row, page->after);
+				 page_row_is_after(&row, page->after);
 		if (is_wanted)
-			rows[count++] = row;
+			rows[count++] = (struct listed){ request, row };
 	}
 	return count;
 }
@@ -245,9 +233,7 @@ void handle_request_list(struct call *call)
 		(void)json_array_append_new(items, view_request_plain(rows[i].request));
 	struct str next = STR("");
 	if (count > page.limit)
-		next = str_of(arena_printf(call->arena, STR_FMT "." STR_FMT,
-					   STR_ARG(rows[page.limit - 1].tenant),
-					   STR_ARG(rows[page.limit - 1].name)));
+		next = page_row_token(call->arena, &rows[page.limit - 1].row);
 	rest_answer_list(call, items, next);
 }
 

@@ -69,15 +69,21 @@ static int code_of(int status, struct str code)
 	}
 }
 
-static int tell_problem(struct cli *cli, const struct http_reply *reply)
+void cli_problem_read(struct arena *arena, struct str body, struct str *ret_code,
+		      struct str *ret_detail)
 {
 	AUTO(json_decrefp) json_t *problem = NULL;
-	struct err err;
-	struct str code = { NULL, 0 }, detail = { NULL, 0 };
-	if (json_parse(reply->body, &problem, &err) == ERR_OK) {
-		code = arena_dup(cli->arena, json_text(problem, "code"));
-		detail = arena_dup(cli->arena, json_text(problem, "detail"));
-	}
+	*ret_code = *ret_detail = (struct str){ NULL, 0 };
+	if (json_parse(body, &problem, NULL) != ERR_OK)
+		return;
+	*ret_code = arena_dup(arena, json_text(problem, "code"));
+	*ret_detail = arena_dup(arena, json_text(problem, "detail"));
+}
+
+static int tell_problem(struct cli *cli, const struct http_reply *reply)
+{
+	struct str code, detail;
+	cli_problem_read(cli->arena, reply->body, &code, &detail);
 	if (detail.len == 0)
 		(void)fprintf(stderr, "error: the server answered %d %s\n", reply->code,
 			      http_status_text(reply->code));

@@ -55,6 +55,7 @@ int cli_fail(const struct err *err);
 int cli_usage(const char *verb, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 MUST_USE bool cli_config_load(struct cli *cli);
+MUST_USE err_status cli_config_parse(struct cli *cli, struct str text, struct err *err);
 MUST_USE err_status cli_config_save(struct cli *cli, struct err *err); // mode 0600
 struct str cli_read_token(struct cli *cli);                            // from standard input
 
@@ -63,6 +64,9 @@ MUST_USE int cli_call_text(struct cli *cli, const char *method, const char *path
 			   const char *accept, struct str body, struct str *ret_text);
 MUST_USE int cli_call(struct cli *cli, const char *method, const char *path, json_t *body,
 		      json_t **ret_answer);
+// Code and detail of an answer that is no success; empty when its body has none.
+void cli_problem_read(struct arena *arena, struct str body, struct str *ret_code,
+		      struct str *ret_detail);
 // All items of a list, page after page, as an array.
 MUST_USE int cli_call_pages(struct cli *cli, const char *path, json_t **ret_items);
 // Waits on the loop, which must exist: after a first call.

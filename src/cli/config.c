@@ -25,23 +25,29 @@ static const char *kept(struct cli *cli, const json_t *config, const char *key)
 	return text.len == 0 ? NULL : arena_cstr(cli->arena, text);
 }
 
+err_status cli_config_parse(struct cli *cli, struct str text, struct err *err)
+{
+	AUTO(json_decrefp) json_t *config = NULL;
+	err_status status = json_parse(text, &config, err);
+	if (status != ERR_OK)
+		return status;
+	cli->server = kept(cli, config, "server");
+	cli->ca_file = kept(cli, config, "ca");
+	cli->token = kept(cli, config, "token");
+	cli->token_server = cli->server;
+	return ERR_OK;
+}
+
 static bool load_file(struct cli *cli, const char *path)
 {
 	AUTO(buf_done) struct buf text = { 0 };
 	struct err err = { 0 };
 	if (fs_read(path, CONFIG_MAX_BYTES, &text, &err) != ERR_OK)
 		return true; // nobody logged in yet
-	AUTO(json_decrefp) json_t *config = NULL;
-	if (json_parse(buf_str(&text), &config, &err) != ERR_OK) {
-		(void)fprintf(stderr, "error: %s: %s; remove it and log in again\n", path,
-			      err.text);
-		return false;
-	}
-	cli->server = kept(cli, config, "server");
-	cli->ca_file = kept(cli, config, "ca");
-	cli->token = kept(cli, config, "token");
-	cli->token_server = cli->server;
-	return true;
+	if (cli_config_parse(cli, buf_str(&text), &err) == ERR_OK)
+		return true;
+	(void)fprintf(stderr, "error: %s: %s; remove it and log in again\n", path, err.text);
+	return false;
 }
 
 bool cli_config_load(struct cli *cli)

@@ -170,6 +170,8 @@ struct str web_raw(struct web *web, struct str bytes, size_t step, int quiet_ms)
 	static char answer[64 * 1024];
 	size_t count = 0, sent = 0;
 	int fd = connect_raw(web);
+	web->raw_ended = false;
+	web->raw_sent = 0;
 	const struct world *world = loop_world(web->loop);
 	uint64_t heard_ns = world_mono_ns(world);
 	uint64_t end_ns = heard_ns + (uint64_t)quiet_ms * 10 * MS;
@@ -179,11 +181,13 @@ struct str web_raw(struct web *web, struct str bytes, size_t step, int quiet_ms)
 			struct str piece =
 				str_slice(bytes, sent, step == 0 ? bytes.len : sent + step);
 			ssize_t done = send(fd, piece.data, piece.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+			web->raw_sent += done > 0 ? (size_t)done : 0;
 			sent = done > 0 ? sent + (size_t)done : errno == EAGAIN ? sent : bytes.len;
 		}
 		loop_run_once(web->loop, 1);
 		ssize_t got = recv(fd, answer + count, sizeof answer - count, MSG_DONTWAIT);
-		if (got == 0 || (got < 0 && errno != EAGAIN))
+		web->raw_ended = got == 0 || (got < 0 && errno != EAGAIN);
+		if (web->raw_ended)
 			break;
 		if (got > 0 || sent < bytes.len)
 			heard_ns = world_mono_ns(world);

@@ -12,6 +12,8 @@ struct web {
 	struct timed *timed;        // answers of /later and /stream under way
 	int requests, closed;
 	bool raw_resets; // web_raw leaves by a reset
+	bool raw_ended;  // the last web_raw saw the server close
+	size_t raw_sent; // bytes of the last web_raw that went out
 	char base[64];
 };
 

@@ -231,6 +231,7 @@ static void on_housekeeping(void *arg)
 	if (agent->pods != NULL)
 		pods_prune(agent->pods);
 	join_pods(agent);
+	offer_devices(agent); // also writes the CDI file anew if somebody removed it
 	if (agent->node != NULL)
 		node_writer_poke(agent->node); // writes only what differs
 	if (agent->push != NULL)

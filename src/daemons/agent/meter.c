@@ -154,7 +154,10 @@ static void keep_pending(struct meter *meter)
 
 void meter_step(struct meter *meter)
 {
+	uint64_t guessed = usage_guessed(meter->usage);
 	(void)usage_step(meter->usage, world_wall_s(loop_world(meter->loop)));
+	if (usage_guessed(meter->usage) > guessed)
+		log_kv(LOG_WARN, "an end was not seen; told with the last time it was seen", NULL);
 	// Told is only what is in the journal's file: until then the pending file keeps it.
 	if (journal_needs_write(meter->journal))
 		flush(meter);

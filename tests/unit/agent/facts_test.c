@@ -34,8 +34,10 @@ static void check_times(struct check *c)
 		  T0 + 5, T0 + 7, false, false },
 		{ "ended",
 		  "{\"phase\":\"Failed\"," SCHEDULED ",\"containerStatuses\":["
-		  "{\"name\":\"a\"," ENDED("2026-01-01T00:00:09Z") "},"
-		  "{\"name\":\"b\"," ENDED("2026-01-01T00:00:07Z") "}]}",
+		  "{\"name\":\"a\"," ENDED(
+			  "2026-01-01T00:00:09Z") "},"
+						  "{\"name\":\"b\"," ENDED(
+							  "2026-01-01T00:00:07Z") "}]}",
 		  T0 + 5, T0 + 9, true, true },
 		{ "ended in its init container",
 		  "{\"phase\":\"Failed\"," SCHEDULED

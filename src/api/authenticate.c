@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/rest_steps.h"
 #include "api/reviews.h"
+#include "api/views.h"
 #include "policy/token.h"
 #include "sys/log.h"
 
@@ -36,16 +37,20 @@ static void refuse_token(struct call *call)
 		     "the token is missing or not valid; log in with a token that is");
 }
 
-// A tenant's token speaks for a member, with at most the member's rights, at once.
-static bool narrow_to_membership(struct call *call)
+// A tenant's token speaks for a member of the very tenant that it was made for, with at most the
+// member's rights, at once.
+static bool narrow_to_membership(struct call *call, struct str tenant_uid)
 {
 	struct store_member member;
 	struct err err = { 0 };
 	struct authz_principal *principal = &call->principal;
 	if (principal->tenant.len == 0)
 		return principal->role == AUTHZ_PLATFORM_ADMIN || principal->role == AUTHZ_AGENT;
+	struct str uid = view_tenant_uid(call->api->objects, principal->tenant);
+	if (uid.len == 0 || !str_eq(uid, tenant_uid))
+		return false; // there is none of that name, or it is a later one
 	err_status status = store_member_find(call->api->sql, call->arena, principal->tenant,
-					      principal->subject, &member, &err);
+					      tenant_uid, principal->subject, &member, &err);
 	if (status != ERR_OK) {
 		if (status != ERR_NOT_FOUND)
 			log_err(LOG_ERROR, "members cannot be read", &err);
@@ -56,43 +61,56 @@ static bool narrow_to_membership(struct call *call)
 	return true;
 }
 
-static bool is_token_good(struct call *call, struct str text)
+typedef enum token_verdict {
+	TOKEN_GOOD,
+	TOKEN_BAD,
+	TOKEN_UNCLEAR, // until the tenants are known
+} token_verdict;
+
+static token_verdict judge_token(struct call *call, struct str text)
 {
 	char hash[STORE_HASH_HEX + 1];
 	struct store_token token;
 	struct err err = { 0 };
 	struct api *api = call->api;
 	if (!token_is_well_formed(text))
-		return false;
+		return TOKEN_BAD;
 	store_hash(text, hash);
 	err_status status = store_token_by_hash(api->sql, call->arena, str_of(hash), &token, &err);
 	if (status != ERR_OK && status != ERR_NOT_FOUND)
 		log_err(LOG_ERROR, "tokens cannot be read", &err);
 	int64_t now_s = api_now_s(api);
 	if (status != ERR_OK || token.revoked_s != 0 || token.expires_s <= now_s)
-		return false;
+		return TOKEN_BAD;
+	if (token.tenant.len > 0 && !objects_are_synced(api->objects))
+		return TOKEN_UNCLEAR;
 	call->token_id = token.id;
 	call->token_expires_s = token.expires_s;
 	call->principal = (struct authz_principal){ token.role, token.tenant, token.subject };
-	if (!narrow_to_membership(call)) {
+	if (!narrow_to_membership(call, token.tenant_uid)) {
 		call->principal = (struct authz_principal){ .role = AUTHZ_MEMBER };
-		return false;
+		return TOKEN_BAD;
 	}
 	// Coarse on purpose: one write in ten minutes. A failure costs no call.
 	if (now_s - token.last_used_s > TOUCH_AFTER_S &&
 	    store_token_touch(api->sql, token.id, now_s, &err) != ERR_OK)
 		log_err(LOG_WARN, "last use of a token is not kept", &err);
-	return true;
+	return TOKEN_GOOD;
+}
+
+static void leave_unclear(struct call *call)
+{
+	(void)rest_header_add(call, "Retry-After", STR("2"));
+	rest_problem(call, 503, "unavailable",
+		     "the token cannot be checked because the Kubernetes API does not answer; "
+		     "repeat the call");
 }
 
 static void on_reviewed(void *arg, const struct review_result *result)
 {
 	struct call *call = arg;
 	if (result->status == ERR_UNAVAILABLE || result->status == ERR_TIMEOUT) {
-		(void)rest_header_add(call, "Retry-After", STR("2"));
-		rest_problem(call, 503, "unavailable",
-			     "the token cannot be checked because the Kubernetes API does not "
-			     "answer; repeat the call");
+		leave_unclear(call);
 		return;
 	}
 	if (result->status != ERR_OK) {
@@ -118,9 +136,10 @@ void rest_authenticate(struct call *call)
 		reviews_ask(call->api->reviews, token, on_reviewed, call);
 		return;
 	}
-	if (!is_ours || !is_token_good(call, token)) {
-		refuse_token(call);
-		return;
+	token_verdict verdict = is_ours ? judge_token(call, token) : TOKEN_BAD;
+	switch (verdict) {
+	case TOKEN_GOOD: rest_authenticated(call); return;
+	case TOKEN_BAD: refuse_token(call); return;
+	case TOKEN_UNCLEAR: leave_unclear(call); return;
 	}
-	rest_authenticated(call);
 }

@@ -53,6 +53,8 @@ void handle_member_put(struct call *call)
 {
 	struct err err;
 	struct store_member member = { .tenant = call->tenant,
+				       .tenant_uid =
+					       view_tenant_uid(call->api->objects, call->tenant),
 				       .user = json_text(call->body, "user"),
 				       .created_s = api_now_s(call->api) };
 	if (!authz_role_parse(json_text(call->body, "role"), &member.role) ||
@@ -66,8 +68,8 @@ void handle_member_put(struct call *call)
 		str_of(arena_printf(call->arena, "user " STR_FMT " role %s", STR_ARG(member.user),
 				    authz_role_name(member.role)));
 	if (store_member_put(call->api->sql, &member, &err) != ERR_OK ||
-	    store_member_find(call->api->sql, call->arena, member.tenant, member.user, &member,
-			      &err) != ERR_OK)
+	    store_member_find(call->api->sql, call->arena, member.tenant, member.tenant_uid,
+			      member.user, &member, &err) != ERR_OK)
 		rest_fail(call, &err);
 	else
 		rest_answer(call, member_json(&member));
@@ -81,7 +83,8 @@ void handle_member_list(struct call *call)
 	struct err err;
 	if (!rest_page(call, &asked) || !has_tenant(call, call->tenant))
 		return;
-	struct store_page page = { call->tenant, asked.after, asked.limit };
+	struct store_page page = { call->tenant, asked.after, asked.limit,
+				   view_tenant_uid(call->api->objects, call->tenant) };
 	if (store_member_list(call->api->sql, call->arena, &page, &members, &count, &err) !=
 	    ERR_OK) {
 		rest_fail(call, &err);
@@ -116,8 +119,9 @@ void handle_member_delete(struct call *call)
 	struct err err;
 	int64_t revoked = 0;
 	struct str user = call->match.params[1];
-	if (store_member_find(call->api->sql, call->arena, call->tenant, user, &member, &err) !=
-		    ERR_OK ||
+	struct str uid = view_tenant_uid(call->api->objects, call->tenant);
+	if (store_member_find(call->api->sql, call->arena, call->tenant, uid, user, &member,
+			      &err) != ERR_OK ||
 	    remove_member(call, user, &revoked, &err) != ERR_OK) {
 		rest_fail(call, &err);
 		return;
@@ -171,8 +175,8 @@ static bool may_make(struct call *call, const struct store_token *token)
 	}
 	if (!has_tenant(call, token->tenant))
 		return false;
-	if (store_member_find(call->api->sql, call->arena, token->tenant, token->subject, &member,
-			      &err) != ERR_OK ||
+	if (store_member_find(call->api->sql, call->arena, token->tenant, token->tenant_uid,
+			      token->subject, &member, &err) != ERR_OK ||
 	    member.role > token->role) {
 		rest_problem(call, 422, "not_a_member",
 			     "\"" STR_FMT "\" is no %s of " STR_FMT "; add the member with that "
@@ -200,6 +204,9 @@ static void read_token(struct call *call, struct store_token *token)
 	ASSERT(is_known); // by the shape
 	if (token->role == AUTHZ_PLATFORM_ADMIN || token->role == AUTHZ_AGENT)
 		token->tenant = STR("");
+	token->tenant_uid = token->tenant.len > 0
+				    ? view_tenant_uid(call->api->objects, token->tenant)
+				    : STR("");
 	int64_t life_s = schema_get_duration_s(body, "expires_in", TOKEN_LIFE_DEFAULT_S);
 	token->expires_s = now_s + min_i64(life_s, call->api->limits.token_life_max_s);
 }
@@ -251,7 +258,10 @@ void handle_token_list(struct call *call)
 	struct err err;
 	if (!rest_page(call, &asked))
 		return;
-	struct store_page page = { rest_scope(call), asked.after, asked.limit };
+	struct str tenant = rest_scope(call), uid = STR("");
+	if (call->principal.role != AUTHZ_PLATFORM_ADMIN)
+		uid = view_tenant_uid(call->api->objects, tenant);
+	struct store_page page = { tenant, asked.after, asked.limit, uid };
 	if (store_token_list(call->api->sql, call->arena, &page, &tokens, &count, &err) != ERR_OK) {
 		rest_fail(call, &err);
 		return;
@@ -273,8 +283,11 @@ void handle_token_delete(struct call *call)
 		rest_fail(call, &err);
 		return;
 	}
-	// A platform token is nobody's in a tenant; to them it does not exist.
-	if (token.tenant.len == 0 && call->principal.role != AUTHZ_PLATFORM_ADMIN) {
+	// A platform token is nobody's in a tenant, nor is one of an earlier tenant of the name; to
+	// them it does not exist.
+	struct str uid = view_tenant_uid(call->api->objects, token.tenant);
+	if (call->principal.role != AUTHZ_PLATFORM_ADMIN &&
+	    (uid.len == 0 || !str_eq(token.tenant_uid, uid))) {
 		rest_problem(call, 404, "not_found", "no such token");
 		return;
 	}

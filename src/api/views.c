@@ -120,6 +120,11 @@ json_t *view_request_object(const struct request_spec *spec, const json_t *body,
 	return object;
 }
 
+struct str view_tenant_uid(const struct objects *objects, struct str tenant)
+{
+	return json_text(objects_find(objects, OBJECT_TENANT, STR(""), tenant), "metadata.uid");
+}
+
 void view_tenant_quota(const json_t *tenant, struct tenant_quota *ret_quota)
 {
 	*ret_quota = tenant_quota_default();

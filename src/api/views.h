@@ -18,6 +18,8 @@ json_t *view_tenant_patch(const json_t *body);
 json_t *view_request_object(const struct request_spec *spec, const json_t *body, struct str tenant,
 			    struct str name);
 
+// Empty when there is no such tenant. Borrowed.
+struct str view_tenant_uid(const struct objects *objects, struct str tenant);
 // Specs back from objects.
 void view_tenant_quota(const json_t *tenant, struct tenant_quota *ret_quota);
 bool view_request_spec(const json_t *request, struct request_spec *ret_spec);

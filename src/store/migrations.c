@@ -27,7 +27,16 @@ static const char *const first[] = {
 	NULL,
 };
 
+// Rows from before have no uid and speak for no tenant any more: what they were made for is not
+// known, so members and tokens of tenants are made anew.
+static const char *const of_one_tenant[] = {
+	"ALTER TABLE tokens ADD COLUMN tenant_uid TEXT NOT NULL DEFAULT ''",
+	"ALTER TABLE members ADD COLUMN tenant_uid TEXT NOT NULL DEFAULT ''",
+	NULL,
+};
+
 const struct sql_migration store_migrations[] = {
 	{ 1, first },
+	{ 2, of_one_tenant },
 };
 const size_t store_migration_count = ARRAY_COUNT(store_migrations);

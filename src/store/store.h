@@ -27,6 +27,8 @@ struct store_token {
 	int64_t created_s, expires_s;
 	int64_t revoked_s;   // 0: not
 	int64_t last_used_s; // 0: never
+	// Of the tenant's object: a later tenant of the same name is another one.
+	struct str tenant_uid;
 };
 
 // ERR_CONFLICT when the hash or the id is there already.
@@ -38,9 +40,10 @@ MUST_USE err_status store_token_by_id(struct sql *sql, struct arena *arena, stru
 				      struct store_token *ret_token, struct err *err);
 
 struct store_page {
-	struct str tenant; // empty: all
-	struct str after;  // key of the last row of the page before; empty: begin
-	size_t limit;      // <= STORE_PAGE_MAX
+	struct str tenant;     // empty: all
+	struct str after;      // key of the last row of the page before; empty: begin
+	size_t limit;          // <= STORE_PAGE_MAX
+	struct str tenant_uid; // of tokens, empty: whatever the uid
 };
 
 // Ordered by id.
@@ -59,13 +62,15 @@ struct store_member {
 	struct str tenant, user;
 	authz_role role;
 	int64_t created_s;
+	struct str tenant_uid;
 };
 
+// One row a user and tenant's name; what a tenant of another uid left is written over.
 MUST_USE err_status store_member_put(struct sql *sql, const struct store_member *member,
 				     struct err *err);
 MUST_USE err_status store_member_find(struct sql *sql, struct arena *arena, struct str tenant,
-				      struct str user, struct store_member *ret_member,
-				      struct err *err);
+				      struct str tenant_uid, struct str user,
+				      struct store_member *ret_member, struct err *err);
 MUST_USE err_status store_member_remove(struct sql *sql, struct str tenant, struct str user,
 					struct err *err);
 MUST_USE err_status store_member_remove_all(struct sql *sql, struct str tenant, struct err *err);

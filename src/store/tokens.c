@@ -5,7 +5,7 @@
 
 #define TOKEN_COLUMNS                                                                              \
 	"id, subject, role, tenant, note, created_by, created_s, expires_s, revoked_s, "           \
-	"last_used_s"
+	"last_used_s, tenant_uid"
 
 void store_hash(struct str text, char out[STORE_HASH_HEX + 1])
 {
@@ -18,17 +18,18 @@ err_status store_token_add(struct sql *sql, struct str hash_hex, const struct st
 			   struct err *err)
 {
 	ASSERT(hash_hex.len == STORE_HASH_HEX && token->id.len > 0);
+	ASSERT((token->tenant.len == 0) == (token->tenant_uid.len == 0));
 	const struct sql_value args[] = {
 		sql_text(token->id),         sql_text(hash_hex),
 		sql_text(token->subject),    sql_text(str_of(authz_role_name(token->role))),
 		sql_text(token->tenant),     sql_text(token->note),
 		sql_text(token->created_by), sql_int(token->created_s),
-		sql_int(token->expires_s),
+		sql_int(token->expires_s),   sql_text(token->tenant_uid),
 	};
 	return sql_run(sql,
 		       "INSERT INTO tokens (id, hash, subject, role, tenant, note, created_by,"
-		       " created_s, expires_s, revoked_s, last_used_s)"
-		       " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, 0)",
+		       " created_s, expires_s, revoked_s, last_used_s, tenant_uid)"
+		       " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, 0, ?10)",
 		       args, ARRAY_COUNT(args), NULL, NULL, err);
 }
 
@@ -42,13 +43,15 @@ struct token_rows {
 static bool take_token(void *arg, const struct sql_value *columns, size_t column_count)
 {
 	struct token_rows *rows = arg;
-	ASSERT(column_count == 10);
+	ASSERT(column_count == 11);
 	if (rows->count == rows->max)
 		return false;
 	struct store_token *token = &rows->tokens[rows->count];
 	struct str *const texts[] = { &token->id,     &token->subject, NULL,
 				      &token->tenant, &token->note,    &token->created_by };
-	rows->failed = rows->failed || !authz_role_parse(columns[2].text, &token->role);
+	token->tenant_uid = arena_dup(rows->arena, columns[10].text);
+	rows->failed = rows->failed || !authz_role_parse(columns[2].text, &token->role) ||
+		       token->tenant_uid.data == NULL;
 	for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
 		if (texts[i] == NULL)
 			continue;
@@ -103,10 +106,12 @@ err_status store_token_list(struct sql *sql, struct arena *arena, const struct s
 	if (rows.tokens == NULL)
 		return err_set(err, ERR_LIMIT, "no memory for a page of tokens");
 	const struct sql_value args[] = { sql_text(page->after), sql_text(page->tenant),
-					  sql_int((int64_t)page->limit) };
+					  sql_int((int64_t)page->limit),
+					  sql_text(page->tenant_uid) };
 	err_status status = sql_run(sql,
 				    "SELECT " TOKEN_COLUMNS " FROM tokens WHERE id > ?1"
-				    " AND (?2 = '' OR tenant = ?2) ORDER BY id LIMIT ?3",
+				    " AND (?2 = '' OR tenant = ?2)"
+				    " AND (?4 = '' OR tenant_uid = ?4) ORDER BY id LIMIT ?3",
 				    args, ARRAY_COUNT(args), take_token, &rows, err);
 	if (status != ERR_OK)
 		return status;

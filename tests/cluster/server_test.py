@@ -361,6 +361,20 @@ def made(server, name, token):
     return answer.status == 201
 
 
+def test_a_tenant_deleted_by_kubectl_leaves_no_key_to_its_successor(cluster, server):
+    server.tenant("teal")
+    old = server.token("teal", "tom", "tenant-admin")[0]
+    cluster.kubectl("delete", "tenant", "teal")
+    wait_for("it is gone", lambda: server.get("/v1/tenants/teal").status == 404)
+    assert server.get("/v1/whoami", token=old).status == 401
+    server.tenant("teal")
+    assert server.get("/v1/whoami", token=old).status == 401
+    assert server.get("/v1/tenants/teal/members").json["items"] == []
+    fresh = server.token("teal", "tom")[0]
+    assert server.get("/v1/whoami", token=fresh).status == 200
+    assert server.get("/v1/whoami", token=old).status == 401
+
+
 def test_delete(cluster, server, red):
     assert server.call("DELETE", "/v1/tenants/red").json["state"] == "Deleting"
     assert server.get("/v1/whoami", token=red).status == 401

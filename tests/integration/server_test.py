@@ -103,6 +103,27 @@ def test_a_member_who_leaves_loses_everything(server):
     assert server.get("/v1/whoami", token=text).status == 401
 
 
+def test_a_later_tenant_of_the_name_is_another(tmp_path):
+    """Deleted past the server, as kubectl does: what was given out for it opens nothing of a later one."""
+    server = Server(tmp_path).start()
+    server.tenant("red")
+    old, _ = server.token("red", "mia", "tenant-admin")
+    assert server.get("/v1/whoami", token=old).status == 200
+    assert server.stop() == 0
+    with sqlite3.connect(tmp_path / "gpuaas.db") as db:
+        db.execute("DELETE FROM objects WHERE kind = 'Tenant'")
+    server.start()
+    refused(server.get("/v1/whoami", token=old), 401, "token_invalid")
+    server.tenant("red")
+    refused(server.get("/v1/whoami", token=old), 401, "token_invalid")
+    assert server.get("/v1/tenants/red/members").json["items"] == []
+    refused(server.post("/v1/tokens", {"user": "mia", "tenant": "red", "role": "member"}), 422, "not_a_member")
+    fresh, fresh_id = server.token("red", "mia", "tenant-admin")
+    refused(server.get("/v1/whoami", token=old), 401, "token_invalid")
+    assert [row["id"] for row in server.get("/v1/tokens", token=fresh).json["items"]] == [fresh_id]
+    assert server.stop() == 0
+
+
 def test_nobody_gives_more_than_they_have(server, stranger):
     make = lambda **body: server.post("/v1/tokens", body, token=stranger)  # noqa: E731
     refused(make(role="platform-admin"), 403, "forbidden")

@@ -41,6 +41,7 @@ static err_status add_bootstrap(struct server *server, struct str text, struct e
 				      .subject = STR("admin"),
 				      .role = AUTHZ_PLATFORM_ADMIN,
 				      .tenant = STR(""),
+				      .tenant_uid = STR(""),
 				      .note = STR("first platform admin, from the configuration"),
 				      .created_by = STR("configuration"),
 				      .created_s = now_s,

@@ -10,6 +10,7 @@ static struct store_token token_of(const char *id, const char *subject, const ch
 				     .subject = str_of(subject),
 				     .role = AUTHZ_MEMBER,
 				     .tenant = str_of(tenant),
+				     .tenant_uid = STR("uid-1"),
 				     .note = STR(""),
 				     .created_by = STR("admin"),
 				     .created_s = 100,
@@ -56,13 +57,18 @@ static void check_token_pages(struct check *c, struct sql *sql, struct arena *ar
 		struct store_token token = token_of(id, i % 2 == 0 ? "bob" : "cid", "blue");
 		CHECK_INT(c, "add", store_token_add(sql, str_of(hash), &token, NULL), ERR_OK);
 	}
-	struct store_page page = { STR("blue"), STR(""), 3 };
+	struct store_page page = { STR("blue"), STR(""), 3, STR("uid-1") };
 	CHECK_INT(c, "page", store_token_list(sql, arena, &page, &tokens, &count, NULL), ERR_OK);
 	CHECK_INT(c, "page", count, 3);
 	page.after = tokens[2].id;
 	CHECK_INT(c, "next", store_token_list(sql, arena, &page, &tokens, &count, NULL), ERR_OK);
 	CHECK_INT(c, "next", count, 2);
 	CHECK_STR(c, "next", tokens[0].id, "p3");
+	CHECK_STR(c, "uid", tokens[0].tenant_uid, "uid-1");
+	page.tenant_uid = STR("uid-2");
+	CHECK_INT(c, "later one", store_token_list(sql, arena, &page, &tokens, &count, NULL),
+		  ERR_OK);
+	CHECK_INT(c, "a later tenant of the name has none", count, 0);
 	CHECK_INT(c, "of one",
 		  store_token_revoke_all(sql, STR("blue"), STR("bob"), 9, &revoked, NULL), ERR_OK);
 	CHECK_INT(c, "of one", revoked, 3);
@@ -73,25 +79,46 @@ static void check_token_pages(struct check *c, struct sql *sql, struct arena *ar
 
 static void check_members(struct check *c, struct sql *sql, struct arena *arena)
 {
-	struct store_member member = { STR("red"), STR("ann"), AUTHZ_MEMBER, 5 }, found;
+	struct store_member member = { STR("red"), STR("ann"), AUTHZ_MEMBER, 5, STR("uid-1") },
+			    found;
+	struct str uid = STR("uid-1"), later = STR("uid-2");
 	struct store_member *members = NULL;
 	size_t count = 0;
 	CHECK_INT(c, "put", store_member_put(sql, &member, NULL), ERR_OK);
 	member.role = AUTHZ_TENANT_ADMIN;
 	member.created_s = 6;
 	CHECK_INT(c, "change", store_member_put(sql, &member, NULL), ERR_OK);
-	CHECK_INT(c, "find", store_member_find(sql, arena, STR("red"), STR("ann"), &found, NULL),
-		  ERR_OK);
+	CHECK_INT(c, "find",
+		  store_member_find(sql, arena, STR("red"), uid, STR("ann"), &found, NULL), ERR_OK);
 	CHECK_INT(c, "role", found.role, AUTHZ_TENANT_ADMIN);
 	CHECK_INT(c, "since when stays", found.created_s, 5);
 	CHECK_INT(c, "other tenant",
-		  store_member_find(sql, arena, STR("blue"), STR("ann"), &found, NULL),
+		  store_member_find(sql, arena, STR("blue"), uid, STR("ann"), &found, NULL),
 		  ERR_NOT_FOUND);
-	struct store_page page = { STR("red"), STR(""), 10 };
+	struct store_page page = { STR("red"), STR(""), 10, uid };
 	CHECK_INT(c, "list", store_member_list(sql, arena, &page, &members, &count, NULL), ERR_OK);
 	CHECK_INT(c, "list", count, 1);
+	CHECK_INT(c, "later tenant of the name",
+		  store_member_find(sql, arena, STR("red"), later, STR("ann"), &found, NULL),
+		  ERR_NOT_FOUND);
+	page.tenant_uid = later;
+	CHECK_INT(c, "its list", store_member_list(sql, arena, &page, &members, &count, NULL),
+		  ERR_OK);
+	CHECK_INT(c, "its list", count, 0);
+	member.tenant_uid = later;
+	member.role = AUTHZ_MEMBER;
+	member.created_s = 7;
+	CHECK_INT(c, "takes the row over", store_member_put(sql, &member, NULL), ERR_OK);
+	CHECK_INT(c, "takes the row over",
+		  store_member_find(sql, arena, STR("red"), later, STR("ann"), &found, NULL),
+		  ERR_OK);
+	CHECK_INT(c, "since then", found.created_s, 7);
+	CHECK_INT(c, "the earlier one is gone",
+		  store_member_find(sql, arena, STR("red"), uid, STR("ann"), &found, NULL),
+		  ERR_NOT_FOUND);
 	CHECK_INT(c, "remove", store_member_remove(sql, STR("red"), STR("ann"), NULL), ERR_OK);
-	CHECK_INT(c, "gone", store_member_find(sql, arena, STR("red"), STR("ann"), &found, NULL),
+	CHECK_INT(c, "gone",
+		  store_member_find(sql, arena, STR("red"), later, STR("ann"), &found, NULL),
 		  ERR_NOT_FOUND);
 }
 

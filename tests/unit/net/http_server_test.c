@@ -230,7 +230,6 @@ static void test_timeouts(struct check *c)
 	put_many(&bytes, "slowly ", 2000);
 	got = web_raw(&web, buf_str(&bytes), 1, SAFETY_MS);
 	CHECK_INT(c, "slow loris", code_of(got), 408);
-	CHECK(c, "cut before it had sent all", web.raw_sent < bytes.len);
 	for (int i = 0; i < 100 && http_server_connection_count(web.server) > 0; i++)
 		loop_run_once(loop, 30);
 	CHECK_INT(c, "nothing is left", http_server_connection_count(web.server), 0);

@@ -39,26 +39,35 @@ json_t *manifest_namespace(const json_t *tenant)
 			      "metadata", meta));
 }
 
+// As the API server writes it, so that what it gives back is covered by what we want.
+static void format_cpu(int64_t cpu_milli, char out[24])
+{
+	bool is_whole = cpu_milli % 1000 == 0;
+	(void)snprintf(out, 24, "%lld%s", (long long)(is_whole ? cpu_milli / 1000 : cpu_milli),
+		       is_whole ? "" : "m");
+}
+
+// Limits count like requests: what a pod does not ask for it does not take from others either. A
+// port of the nodes or a load balancer is nobody's to open.
 static json_t *quota_part(const json_t *tenant, struct str name)
 {
 	struct tenant_quota quota;
 	char gpus[24], cpu[24], memory[24], pods[24];
 	view_tenant_quota(tenant, &quota);
 	(void)snprintf(gpus, sizeof gpus, "%lld", (long long)quota.gpus);
-	// As the API server writes it, so that what it gives back is covered by what we want.
-	bool is_whole = quota.cpu_milli % 1000 == 0;
-	(void)snprintf(cpu, sizeof cpu, "%lld%s",
-		       (long long)(is_whole ? quota.cpu_milli / 1000 : quota.cpu_milli),
-		       is_whole ? "" : "m");
+	format_cpu(quota.cpu_milli, cpu);
 	(void)snprintf(memory, sizeof memory, "%lld", (long long)quota.memory_bytes);
 	(void)snprintf(pods, sizeof pods, "%lld", (long long)quota.pods);
-	return made(json_pack("{s:s, s:s, s:o, s:{s:{s:s, s:s, s:s, s:s}}}", "apiVersion", "v1",
-			      "kind", "ResourceQuota", "metadata", meta_of(STR("gpuaas"), name),
-			      "spec", "hard", "requests.nvidia.com/gpu", gpus, "requests.cpu", cpu,
-			      "requests.memory", memory, "pods", pods));
+	json_t *hard = made(json_pack(
+		"{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "requests.nvidia.com/gpu", gpus,
+		"requests.cpu", cpu, "requests.memory", memory, "limits.cpu", cpu, "limits.memory",
+		memory, "pods", pods, "services.nodeports", "0", "services.loadbalancers", "0"));
+	return made(json_pack("{s:s, s:s, s:o, s:{s:o}}", "apiVersion", "v1", "kind",
+			      "ResourceQuota", "metadata", meta_of(STR("gpuaas"), name), "spec",
+			      "hard", hard));
 }
 
-// Pods that name no amounts get small ones, because the quota demands some.
+// Pods that name no amounts get small ones, because the quota demands requests and limits.
 static json_t *limits_part(struct str name)
 {
 	return made(json_pack("{s:s, s:s, s:o, s:{s:[{s:s, s:{s:s, s:s}, s:{s:s, s:s}}]}}",

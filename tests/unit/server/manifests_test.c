@@ -36,6 +36,17 @@ static void check_tenant(struct check *c)
 	CHECK_STR(c, "gpus", label(parts[0].body, "spec.hard", "requests.nvidia.com/gpu"), "4");
 	CHECK_STR(c, "cpu", label(parts[0].body, "spec.hard", "requests.cpu"), "1500m");
 	CHECK_STR(c, "memory", label(parts[0].body, "spec.hard", "requests.memory"), "1073741824");
+	CHECK_STR(c, "cpu limit", label(parts[0].body, "spec.hard", "limits.cpu"), "1500m");
+	CHECK_STR(c, "memory limit", label(parts[0].body, "spec.hard", "limits.memory"),
+		  "1073741824");
+	CHECK_STR(c, "node ports", label(parts[0].body, "spec.hard", "services.nodeports"), "0");
+	CHECK_STR(c, "balancers", label(parts[0].body, "spec.hard", "services.loadbalancers"), "0");
+	const json_t *each = json_array_get(json_at(parts[1].body, "spec.limits"), 0);
+	static const char *const counted[] = { "cpu", "memory" };
+	for (size_t i = 0; i < ARRAY_COUNT(counted); i++) {
+		CHECK(c, counted[i], label(each, "default", counted[i]).len > 0);
+		CHECK(c, counted[i], label(each, "defaultRequest", counted[i]).len > 0);
+	}
 	const json_t *subject = json_array_get(json_at(parts[4].body, "subjects"), 0);
 	CHECK_STR(c, "group", json_text(subject, "name"), "gpuaas:red:member");
 	for (size_t i = 0; i < MANIFEST_TENANT_PARTS; i++) {

@@ -12,6 +12,10 @@ static void fail_intake(struct call *call, const struct err *err)
 		rest_problem(call, 400, "invalid_event", "%s", err->text);
 	else if (err->status == ERR_DENIED)
 		rest_problem(call, 403, "foreign_source", "%s", err->text);
+	else if (err->status == ERR_NOT_FOUND)
+		rest_problem(call, 403, "foreign_gpu", "%s", err->text);
+	else if (err->status == ERR_UNAVAILABLE)
+		rest_problem(call, 503, "node_unknown", "%s", err->text);
 	else if (err->status == ERR_CONFLICT)
 		rest_problem(call, 409, "event_conflict", "%s", err->text);
 	else if (err->status == ERR_IO)
@@ -32,11 +36,37 @@ static json_t *cursor_json(const struct ledger_cursor *cursor)
 	return body;
 }
 
+// A node's agent speaks of the GPUs that its GPUNode lists: with another's it could fill the bill
+// of a tenant that never was on its node.
+static err_status check_gpu(void *arg, struct str node, struct str gpu, struct err *err)
+{
+	const struct api *api = arg;
+	const json_t *devices =
+		json_at(objects_find(api->objects, OBJECT_NODE, STR(""), node), "status.devices");
+	if (json_array_size(devices) == 0)
+		return err_set(err, ERR_UNAVAILABLE,
+			       "GPUNode \"" STR_FMT "\" lists no GPUs yet; repeat it later",
+			       STR_ARG(node));
+	size_t i;
+	json_t *device;
+	json_array_foreach(devices, i, device)
+	{
+		if (str_eq(json_text(device, "uuid"), gpu))
+			return ERR_OK;
+	}
+	return err_set(err, ERR_NOT_FOUND,
+		       "gpu \"" STR_FMT "\" is not one of GPUNode \"" STR_FMT "\"", STR_ARG(gpu),
+		       STR_ARG(node));
+}
+
 void handle_usage_push(struct call *call)
 {
 	struct ledger_cursor cursor;
 	struct err err;
 	struct ledger *ledger = call->api->ledger;
+	// Without a cluster there are no GPUNodes to compare with.
+	if (!objects_are_local(call->api->objects))
+		ledger_owner_set(ledger, check_gpu, call->api);
 	uint64_t before = ledger_counts_get(ledger).events;
 	if (ledger_append(ledger, call->principal.subject, call->request->body,
 			  api_now_s(call->api), &cursor, &err) != ERR_OK) {

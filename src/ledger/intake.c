@@ -25,6 +25,13 @@ void ledger_free(struct ledger *ledger) { free(ledger); }
 
 struct ledger_counts ledger_counts_get(const struct ledger *ledger) { return ledger->counts; }
 
+void ledger_owner_set(struct ledger *ledger, ledger_owner_fn *fn, void *arg)
+{
+	ASSERT(ledger != NULL);
+	ledger->owner = fn;
+	ledger->owner_arg = arg;
+}
+
 struct known {
 	bool is_found;
 	struct event_digest digest;
@@ -139,6 +146,33 @@ static err_status insert(struct ledger *ledger, struct arena *arena, const struc
 	return status;
 }
 
+static bool take_found(void *arg, const struct sql_value *columns, size_t column_count)
+{
+	(void)columns;
+	ASSERT(column_count == 1);
+	*(bool *)arg = true;
+	return false;
+}
+
+// The owner is asked first: it answers from memory. source is no bare column here, so that the
+// database looks by GPU and not through all that the source ever sent.
+static err_status check_owner(struct ledger *ledger, const struct event *event, struct err *err)
+{
+	struct err why = { 0 };
+	bool is_named_before = false;
+	err_status owned = ledger->owner(ledger->owner_arg, event->source, event->gpu, &why);
+	if (owned == ERR_OK)
+		return ERR_OK;
+	struct sql_value args[] = { sql_text(event->gpu), sql_text(event->source) };
+	err_status status = sql_run(ledger->sql,
+				    "SELECT 1 FROM usage_events WHERE gpu = ?1"
+				    " AND source || '' = ?2 LIMIT 1",
+				    args, 2, take_found, &is_named_before, err);
+	if (status != ERR_OK || is_named_before)
+		return status;
+	return err_set(err, owned, "%s", why.text);
+}
+
 static err_status take_event(struct ledger *ledger, struct arena *arena, const struct event *event,
 			     struct str line, int64_t now_s, struct err *err)
 {
@@ -173,6 +207,15 @@ static err_status take_line(struct ledger *ledger, struct arena *arena, struct s
 	if (event.boot.len > LEDGER_BOOT_MAX_BYTES)
 		return err_set(err, ERR_INVALID, "boot has %zu bytes, at most %d", event.boot.len,
 			       LEDGER_BOOT_MAX_BYTES);
+	if (event.t_s > now_s + LEDGER_AHEAD_MAX_S)
+		return err_set(err, ERR_INVALID,
+			       "t is %lld s in the future, at most %d are taken: set the clock of "
+			       "the source right",
+			       (long long)(event.t_s - now_s), LEDGER_AHEAD_MAX_S);
+	if (source.len > 0 && ledger->owner != NULL)
+		status = check_owner(ledger, &event, err);
+	if (status != ERR_OK)
+		return status;
 	status = take_event(ledger, arena, &event, line, now_s, err);
 	if (status == ERR_OK) {
 		(void)snprintf(cursor->boot, sizeof cursor->boot, STR_FMT, STR_ARG(event.boot));

@@ -10,7 +10,11 @@
 
 struct ledger;
 
-enum { LEDGER_BOOT_MAX_BYTES = 63, LEDGER_BATCH_MAX_BYTES = 4 * 1024 * 1024 };
+enum {
+	LEDGER_BOOT_MAX_BYTES = 63,
+	LEDGER_BATCH_MAX_BYTES = 4 * 1024 * 1024,
+	LEDGER_AHEAD_MAX_S = 300, // of a source's clock
+};
 
 struct ledger_cursor {
 	char boot[LEDGER_BOOT_MAX_BYTES + 1]; // empty: nothing came from this source yet
@@ -32,9 +36,17 @@ typedef enum ledger_document {
 MUST_USE err_status ledger_open(struct sql *sql, struct ledger **ret_ledger, struct err *err);
 void ledger_free(struct ledger *ledger); // NULL allowed
 
-// Takes in a batch of lines of one source; an empty source is an import of several. A malformed
-// line refuses the batch with its number (ERR_INVALID); an event of another source ERR_DENIED; the
-// same identity with another content ERR_CONFLICT; a full disk ERR_IO. Repeated events change
+// Whether a source may speak of a GPU that it never named before: ERR_OK; ERR_NOT_FOUND when the
+// GPU is not its own; ERR_UNAVAILABLE when that cannot be said yet. Without one all may.
+typedef err_status ledger_owner_fn(void *arg, struct str source, struct str gpu, struct err *err);
+void ledger_owner_set(struct ledger *ledger, ledger_owner_fn *fn, void *arg);
+
+// Takes in a batch of lines of one source; an empty source is an import of several, whose owners
+// are not asked about. A malformed line, or one from more than LEDGER_AHEAD_MAX_S after now_s,
+// refuses the batch with its number (ERR_INVALID); an event of another source ERR_DENIED; one of a
+// GPU that is not the source's what ledger_owner_fn says; the same identity with another content
+// ERR_CONFLICT; a full disk ERR_IO. A GPU that the source named before stays allowed, so that one
+// that was taken out of a node is still released. Repeated events change
 // nothing. An event that contradicts what was told about its allocation is kept apart and counted:
 // it never reaches a bill. *ret_cursor is the last event of the batch, or for an empty batch what
 // is stored.

@@ -7,6 +7,8 @@
 struct ledger {
 	struct sql *sql;
 	struct ledger_counts counts;
+	ledger_owner_fn *owner; // NULL: not asked
+	void *owner_arg;
 };
 
 extern const struct sql_migration ledger_migrations[];

@@ -120,6 +120,8 @@ def test_a_tenant_gets_its_namespace_with_all_guards(cluster, red):
     assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
     hard = cluster.json("-n", "red", "get", "resourcequota", "gpuaas")["spec"]["hard"]
     assert hard["requests.nvidia.com/gpu"] == "4" and hard["pods"] == "100"
+    assert hard["limits.cpu"] == hard["requests.cpu"] and hard["limits.memory"] == hard["requests.memory"]
+    assert hard["services.nodeports"] == hard["services.loadbalancers"] == "0"
     assert cluster.json("-n", "red", "get", "limitrange", "gpuaas")["spec"]["limits"]
     assert cluster.json("-n", "red", "get", "networkpolicy", "gpuaas")["spec"]["policyTypes"] == ["Ingress"]
     roles = {b["roleRef"]["name"] for b in cluster.json("-n", "red", "get", "rolebindings")["items"]}
@@ -183,6 +185,9 @@ def test_pods_of_tenants(cluster, red):
         "class": lambda meta, spec, one: spec.update(priorityClassName="system-node-critical"),
         "privileged": lambda meta, spec, one: one["securityContext"].update(privileged=True),
         "network": lambda meta, spec, one: spec.update(hostNetwork=True),
+        "other's request": lambda meta, spec, one: meta.update(labels={"gpuaas.io/request": "blue.first"}),
+        "namespace alone": lambda meta, spec, one: meta.update(labels={"gpuaas.io/request": "red"}),
+        "longer namespace": lambda meta, spec, one: meta.update(labels={"gpuaas.io/request": "red-2.first"}),
     }
     good = lambda meta, spec, one: (spec.update(schedulerName="gpuaas", priorityClassName="gpuaas-training"),  # noqa: E731
                                     one.update(resources={"limits": {"nvidia.com/gpu": "1"}}))
@@ -190,6 +195,27 @@ def test_pods_of_tenants(cluster, red):
     for name, change in bad.items():
         said = cluster.refused("apply", "--dry-run=server", "-f", "-", given=pod_with(change))
         assert re.search("denied|forbidden|Forbidden", said), (name, said)
+    own = lambda meta, spec, one: meta.update(labels={"gpuaas.io/request": "red.first"})  # noqa: E731
+    cluster.kubectl("apply", "--dry-run=server", "-f", "-", given=pod_with(own))
+
+
+def test_services_of_tenants(cluster, red):
+    def service(namespace, **spec):
+        return json.dumps({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": namespace},
+                           "spec": {"ports": [{"port": 80}], "selector": {"a": "b"}, **spec}})
+
+    bad = {"node port": {"type": "NodePort"}, "balancer": {"type": "LoadBalancer"},
+           "other name": {"type": "ExternalName", "externalName": "a.b"},
+           "addresses": {"externalIPs": ["10.1.2.3"]}, "name with addresses": {"externalName": "a.b"}}
+    for name, spec in bad.items():
+        cluster.kubectl("apply", "--dry-run=server", "-f", "-", given=service("default", **spec))
+        said = cluster.refused("apply", "--dry-run=server", "-f", "-", given=service("red", **spec))
+        assert "gpuaas-tenant-services" in said, (name, said)
+    cluster.kubectl("apply", "--dry-run=server", "-f", "-", given=service("red", clusterIP="None"))
+    cluster.kubectl("apply", "-f", "-", given=service("red"))
+    for name, spec in bad.items():
+        said = cluster.refused("-n", "red", "patch", "service", "s", "--type=merge", "-p", json.dumps({"spec": spec}))
+        assert "gpuaas-tenant-services" in said, (name, said)
 
 
 def node_token(cluster, node, audience="gpuaas"):
@@ -198,14 +224,19 @@ def node_token(cluster, node, audience="gpuaas"):
                              "--bound-object-kind=Node", f"--bound-object-name={node}", f"--bound-object-uid={uid}")
 
 
+def usage_line(**change):
+    event = {"source": "node1", "boot": "b", "seq": 1, "t": "2026-02-10T00:00:00Z", "type": "bound", "gpu": "GPU-0",
+             "share": {"num": 1, "den": 1}, "tenant": "red", "pod_uid": "p", **change}
+    return (json.dumps(event) + "\n").encode()
+
+
 def test_usage_comes_from_the_node_of_the_token(cluster, server):
     cluster.kubectl("apply", "-f", "-", given='{"apiVersion":"v1","kind":"Node","metadata":{"name":"node1"}}')
-    event = {"source": "node1", "boot": "b", "seq": 1, "t": "2026-02-10T00:00:00Z", "type": "bound", "gpu": "g",
-             "share": {"num": 1, "den": 1}, "tenant": "red", "pod_uid": "p"}
-    line = (json.dumps(event) + "\n").encode()
+    line = usage_line()
     push = lambda token, body=line: server.call("POST", "/v1/usage", body, token=token)  # noqa: E731
     _, good = node_token(cluster, "node1")
-    assert push(good).json == {"cursor": {"boot": "b", "seq": 1}}
+    answer = push(good)
+    assert (answer.status, answer.code) == (503, "node_unknown"), answer
     assert push(good, line.replace(b"node1", b"node2")).code == "foreign_source"
     for token in (node_token(cluster, "node1", None)[1], cluster.config_of("gpuaas-agent", "--audience=gpuaas")[1],
                   cluster.config_of("gpuaas-scheduler", "--audience=gpuaas")[1], good[:-3] + "abc"):
@@ -228,6 +259,19 @@ def test_only_the_agent_of_a_node_writes_its_gpunode(cluster, red):
                 "healthy": True} for i in range(8)]
     cluster.kubectl(*agent, "patch", "gpunode", "node1", "--subresource=status", "--type=merge", "-p",
                     json.dumps({"status": {"devices": devices}}))
+
+
+def test_usage_is_of_the_gpus_of_the_node(cluster, server):
+    _, token = node_token(cluster, "node1")
+    push = lambda **change: server.call("POST", "/v1/usage", usage_line(**change), token=token)  # noqa: E731
+    wait_for("the node's GPUs are known", lambda: push().status == 200)
+    assert push().json == {"cursor": {"boot": "b", "seq": 1}}
+    for gpu in ("GPU-8", "GPU-", "gpu-0"):
+        answer = push(seq=2, gpu=gpu)
+        assert (answer.status, answer.code) == (403, "foreign_gpu"), answer
+    answer = push(seq=2, t="2999-01-01T00:00:00Z")
+    assert (answer.status, answer.code) == (400, "invalid_event") and "line 1" in answer.json["detail"]
+    assert push(seq=2, pod_uid="q", gpu="GPU-7").json == {"cursor": {"boot": "b", "seq": 2}}
 
 
 def test_what_no_node_can_run_is_refused(server, red):
@@ -308,6 +352,26 @@ def test_requests_by_kubectl_are_requests(cluster, server, red):
         assert cluster.refused("apply", "-f", "-", given=json.dumps(
             {"apiVersion": "gpuaas.io/v1alpha1", "kind": "GPURequest", "metadata": {"name": "bad", "namespace": "red"},
              "spec": spec}))
+
+
+def test_what_kubectl_asks_for_beyond_all_bounds(cluster, server, red):
+    """Nothing unreadable becomes a default: the API server refuses it, or the request fails and says why."""
+    def given(kind, name, **spec):
+        meta = {"name": name, **({"namespace": "red"} if kind == "GPURequest" else {})}
+        return json.dumps({"apiVersion": "gpuaas.io/v1alpha1", "kind": kind, "metadata": meta, "spec": spec})
+
+    for field, value in (("memory", "100Ei"), ("memory", "1"), ("memory", "-1Gi"), ("cpu", "5k"), ("cpu", "0"),
+                         ("gpuMemory", "2Pi"), ("gpuMemory", "much"), ("gpus", 1025), ("durationSeconds", 0)):
+        spec = {"gpus": 1, "image": "x.y/z:1", field: value}
+        said = cluster.refused("create", "-f", "-", given=given("GPURequest", "odd", **spec))
+        assert field in said, said
+    for quota in ({"cpu": "-1"}, {"cpu": "2M"}, {"memory": "33Pi"}, {"gpus": -1}):
+        assert f"quota.{next(iter(quota))}" in cluster.refused("create", "-f", "-", given=given("Tenant", "odd", quota=quota))
+    cluster.kubectl("create", "-f", "-", given=given("GPURequest", "odd", gpus=1, image="x y"))
+    wait_for("it has failed", lambda: request_state(server, "odd")["state"] == "Failed")
+    assert request_state(server, "odd")["reason"] == "InvalidSpec"
+    assert request_state(server, "odd")["message"].startswith("image")
+    assert cluster.kubectl("-n", "red", "get", "job", "odd", check=False).returncode != 0
 
 
 def test_why_there_is_no_job(cluster, server, red):

@@ -64,7 +64,8 @@ static void append(struct check *c, struct ledger *ledger, struct str lines)
 	struct ledger_cursor cursor;
 	struct err err = { 0 };
 	CHECK_INT(c, "append",
-		  ledger_append(ledger, (struct str){ NULL, 0 }, lines, 1, &cursor, &err), ERR_OK);
+		  ledger_append(ledger, (struct str){ NULL, 0 }, lines, INT32_MAX, &cursor, &err),
+		  ERR_OK);
 	if (err.status != ERR_OK)
 		printf("  %s\n", err.text);
 }
@@ -162,15 +163,15 @@ static void full_disk(struct check *c, const char *folder)
 	int64_t taken = 0;
 	for (int i = 0; status == ERR_OK && i < BATCHES_MAX; i++) {
 		status = ledger_append(store.ledger, STR("n"), energy_lines(&lines, taken, BATCH),
-				       1, &cursor, &err);
+				       INT32_MAX, &cursor, &err);
 		taken += status == ERR_OK ? BATCH : 0;
 	}
 	CHECK_INT(c, "refused", status, ERR_IO);
 	CHECK_INT(c, "the cursor stays", cursor.seq, taken - 1);
 	CHECK_INT(c, "more room", mount("none", folder, "tmpfs", MS_REMOUNT, "size=16m"), 0);
 	CHECK_INT(c, "resumed",
-		  ledger_append(store.ledger, STR("n"), energy_lines(&lines, taken, BATCH), 1,
-				&cursor, &err),
+		  ledger_append(store.ledger, STR("n"), energy_lines(&lines, taken, BATCH),
+				INT32_MAX, &cursor, &err),
 		  ERR_OK);
 	CHECK_INT(c, "nothing twice", (int64_t)ledger_counts_get(store.ledger).duplicates, 0);
 	CHECK_INT(c, "all counted", (int64_t)ledger_counts_get(store.ledger).events, taken + BATCH);

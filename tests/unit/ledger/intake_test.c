@@ -17,6 +17,8 @@
 
 #define WHOLE ",\"share\":{\"num\":1,\"den\":1}"
 
+static const int64_t NOON_S = 1770724800; // 2026-02-10T12:00:00Z
+
 static struct ledger *open_ledger(struct check *c, const char *url, struct sql **ret_sql)
 {
 	struct err err = { 0 };
@@ -78,7 +80,7 @@ static void test_intake(struct check *c)
 	for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
 		struct err err = { 0 };
 		struct ledger_cursor cursor = { .boot = "", .seq = 0 };
-		err_status got = ledger_append(ledger, STR("node1"), str_of(cases[i].lines), 7,
+		err_status got = ledger_append(ledger, STR("node1"), str_of(cases[i].lines), NOON_S,
 					       &cursor, &err);
 		CHECK_INT(c, cases[i].name, got, cases[i].want);
 		if (got != cases[i].want)
@@ -93,6 +95,95 @@ static void test_intake(struct check *c)
 	CHECK_INT(c, "duplicates", counts.duplicates, 1);
 	CHECK_INT(c, "own tenant", event_count(ledger, "a"), 4);
 	CHECK_INT(c, "other tenant", event_count(ledger, "b"), 0);
+	ledger_free(ledger);
+	sql_close(sql);
+}
+
+// A clock that is ahead would bill what has not happened; the same for every type and for imports.
+static void test_future(struct check *c)
+{
+	struct sql *sql = NULL;
+	struct ledger *ledger = open_ledger(c, "sqlite::memory:", &sql);
+	static const struct {
+		const char *name, *source, *lines;
+		err_status want;
+	} cases[] = {
+		{ "at the edge", "node1", EVENT(1, "12:05:00", "bound", "p1", WHOLE), ERR_OK },
+		{ "beyond", "node1", "\n" EVENT(2, "12:05:01", "released", "p1", ""), ERR_INVALID },
+		{ "beyond in an import", "", "\n" EVENT(2, "12:05:01", "released", "p1", ""),
+		  ERR_INVALID },
+		{ "years beyond", "node1",
+		  "\n{\"source\":\"node1\",\"boot\":\"b1\",\"seq\":2,\"t\":"
+		  "\"9999-12-31T00:00:00Z\",\"type\":\"energy\",\"gpu\":\"g0\",\"epoch\":"
+		  "\"e\",\"energy_mj\":\"5\"}",
+		  ERR_INVALID },
+	};
+	for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+		struct err err = { 0 };
+		struct ledger_cursor cursor;
+		CHECK_INT(c, cases[i].name,
+			  ledger_append(ledger, str_of(cases[i].source), str_of(cases[i].lines),
+					NOON_S, &cursor, &err),
+			  cases[i].want);
+		if (cases[i].want != ERR_OK)
+			CHECK(c, "names the line", strstr(err.text, "line 2: t is") != NULL);
+		CHECK_INT(c, cases[i].name, event_count(ledger, ""), 1);
+	}
+	ledger_free(ledger);
+	sql_close(sql);
+}
+
+// What the node lists: g0 or nothing.
+static err_status owner(void *arg, struct str source, struct str gpu, struct err *err)
+{
+	const err_status *otherwise = arg;
+	if (str_eq_c(source, "node1") && str_eq_c(gpu, "g0") && *otherwise != ERR_UNAVAILABLE)
+		return ERR_OK;
+	return err_set(err, *otherwise, "not of " STR_FMT, STR_ARG(source));
+}
+
+#define OF(source, seq, type, gpu, more)                                                           \
+	"{\"source\":\"" source "\",\"boot\":\"b1\",\"seq\":" #seq                                 \
+	",\"t\":\"2026-02-10T00:00:00Z\",\"type\":\"" type "\",\"gpu\":\"" gpu                     \
+	"\",\"tenant\":\"a\",\"pod_uid\":\"p\"" more "}\n"
+
+static void test_owner(struct check *c)
+{
+	struct sql *sql = NULL;
+	struct ledger *ledger = open_ledger(c, "sqlite::memory:", &sql);
+	err_status otherwise = ERR_NOT_FOUND;
+	ledger_owner_set(ledger, owner, &otherwise);
+	static const struct {
+		const char *name, *source, *lines;
+		err_status otherwise, want;
+		size_t events;
+	} cases[] = {
+		{ "nothing known yet", "node1", OF("node1", 1, "bound", "g0", WHOLE),
+		  ERR_UNAVAILABLE, ERR_UNAVAILABLE, 0 },
+		{ "its own", "node1", OF("node1", 1, "bound", "g0", WHOLE), ERR_NOT_FOUND, ERR_OK,
+		  1 },
+		{ "another's", "node1", OF("node1", 2, "bound", "g1", WHOLE), ERR_NOT_FOUND,
+		  ERR_NOT_FOUND, 1 },
+		{ "another's behind its own", "node1",
+		  OF("node1", 2, "released", "g0", "") OF("node1", 3, "bound", "g1", WHOLE),
+		  ERR_NOT_FOUND, ERR_NOT_FOUND, 1 },
+		{ "taken out and released", "node1", OF("node1", 2, "released", "g0", ""),
+		  ERR_UNAVAILABLE, ERR_OK, 2 },
+		{ "known, but from another node", "node2", OF("node2", 1, "released", "g0", ""),
+		  ERR_NOT_FOUND, ERR_NOT_FOUND, 2 },
+		{ "an import names any", "", OF("node2", 1, "bound", "g7", WHOLE), ERR_NOT_FOUND,
+		  ERR_OK, 3 },
+	};
+	for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+		struct err err = { 0 };
+		struct ledger_cursor cursor;
+		otherwise = cases[i].otherwise;
+		CHECK_INT(c, cases[i].name,
+			  ledger_append(ledger, str_of(cases[i].source), str_of(cases[i].lines),
+					NOON_S, &cursor, &err),
+			  cases[i].want);
+		CHECK_INT(c, cases[i].name, event_count(ledger, ""), cases[i].events);
+	}
 	ledger_free(ledger);
 	sql_close(sql);
 }
@@ -146,8 +237,8 @@ static void test_kill(struct check *c, const char *folder)
 					   "\"g\",\"epoch\":\"e\",\"energy_mj\":\"%ld\"}\n",
 					   i, i);
 			struct ledger_cursor cursor;
-			if (ledger_append(ledger, STR("n"), buf_str(&lines), 1, &cursor, &err) !=
-				    ERR_OK ||
+			if (ledger_append(ledger, STR("n"), buf_str(&lines), NOON_S, &cursor,
+					  &err) != ERR_OK ||
 			    write(ends[1], &batch, sizeof batch) < 0)
 				_exit(1);
 		}
@@ -178,6 +269,8 @@ int main(void)
 	if (mkdtemp(folder) == NULL)
 		return 1;
 	test_intake(&c);
+	test_future(&c);
+	test_owner(&c);
 	test_documents(&c);
 	test_kill(&c, folder);
 	(void)snprintf(command, sizeof command, "rm -rf %s", folder);

@@ -207,12 +207,16 @@ static void read_facts(const json_t *request, void *ret_facts)
 {
 	struct request_facts *facts = ret_facts;
 	struct request_spec spec;
-	(void)view_request_spec(request, &spec); // an unfit one counts with what it names
+	struct err err;
+	(void)view_request_spec(request, &spec);
 	facts->is_end = view_phase_is_end(view_request_phase(request));
 	facts->has_job = json_text(request, "status.jobUID").len > 0;
 	facts->entry = (struct quota_entry){ .name = json_text(request, "metadata.name"),
 					     .class_ = spec.class_,
 					     .need = quota_need_of(&spec) };
+	// What nobody can read never gets a Job and takes no room; its end is next.
+	if (!facts->has_job && request_check_object(json_at(request, "spec"), &err) != ERR_OK)
+		facts->entry.need = (struct quota_amount){ 0 };
 	if (!time_parse(json_text(request, "metadata.creationTimestamp"), &facts->entry.created_s,
 			NULL))
 		facts->entry.created_s = 0; // first in the order

@@ -6,7 +6,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { DAY_S = 86400, MAX_DURATION_DEFAULT_S = DAY_S };
+enum { DAY_S = 86400, MAX_DURATION_DEFAULT_S = DAY_S, DURATION_MAX_S = 366 * DAY_S };
+enum { GPUS_MAX = 1024, CPU_MAX_MILLI = 4096000, MEMORY_MIN_BYTES = 1 << 20, IMAGE_MAX = 512 };
+enum { ENV_NAME_MAX = 128, ENV_VALUE_MAX = 32768 };
+#define MEMORY_MAX_BYTES (INT64_C(1) << 46)
+#define GPU_MEMORY_MAX_BYTES (INT64_C(1) << 50)
 
 static const char *const class_names[] = { "inference", "training", "experiment", NULL };
 
@@ -15,20 +19,21 @@ static const struct schema_field request_fields[] = {
 	  .doc = "Name in the tenant, also of the Job; absent: the server makes one." },
 	{ "class", SCHEMA_TEXT, .min = 1, .values = class_names,
 	  .doc = "Quality class, which decides the priority; default experiment." },
-	{ "gpus", SCHEMA_INT, .required = true, .min = 1, .max = 1024,
+	{ "gpus", SCHEMA_INT, .required = true, .min = 1, .max = GPUS_MAX,
 	  .doc = "Whole GPUs, all on one node." },
 	{ "gpu_models", SCHEMA_TEXTS, .min = 1, .max = REQUEST_MODELS_MAX,
 	  .doc = "GPU models of which any will do; absent: every model." },
-	{ "gpu_memory", SCHEMA_BYTES, .min = 1, .max = INT64_C(1) << 50,
+	{ "gpu_memory", SCHEMA_BYTES, .min = 1, .max = GPU_MEMORY_MAX_BYTES,
 	  .doc = "Memory that one GPU must have at least." },
-	{ "cpu", SCHEMA_CPU, .min = 1, .max = INT64_C(4096000), .doc = "CPUs, default 1." },
-	{ "memory", SCHEMA_BYTES, .min = 1 << 20, .max = INT64_C(1) << 46,
+	{ "cpu", SCHEMA_CPU, .min = 1, .max = CPU_MAX_MILLI, .doc = "CPUs, default 1." },
+	{ "memory", SCHEMA_BYTES, .min = MEMORY_MIN_BYTES, .max = MEMORY_MAX_BYTES,
 	  .doc = "Memory, default 1Gi." },
-	{ "duration", SCHEMA_DURATION, .min = 1, .max = 366 * DAY_S,
+	{ "duration", SCHEMA_DURATION, .min = 1, .max = DURATION_MAX_S,
 	  .doc = "How long it will run, as well as is known." },
-	{ "max_duration", SCHEMA_DURATION, .min = 1, .max = 366 * DAY_S,
+	{ "max_duration", SCHEMA_DURATION, .min = 1, .max = DURATION_MAX_S,
 	  .doc = "It is ended after this; default 24h, or twice the duration if that is longer." },
-	{ "image", SCHEMA_TEXT, .required = true, .min = 1, .max = 512, .doc = "Container image." },
+	{ "image", SCHEMA_TEXT, .required = true, .min = 1, .max = IMAGE_MAX,
+	  .doc = "Container image." },
 	{ "command", SCHEMA_TEXTS, .min = 1, .max = REQUEST_ARGS_MAX,
 	  .doc = "Program instead of the image's." },
 	{ "args", SCHEMA_TEXTS, .min = 1, .max = REQUEST_ARGS_MAX, .doc = "Arguments." },
@@ -37,6 +42,29 @@ static const struct schema_field request_fields[] = {
 const struct schema request_schema = { .name = "RequestSpec",
 				       .doc = "A request for GPUs and what is to run on them.",
 				       SCHEMA_FIELDS(request_fields) };
+
+static const struct schema_field env_fields[] = {
+	{ "name", SCHEMA_TEXT, .required = true, .min = 1, .max = ENV_NAME_MAX, .doc = "Name." },
+	{ "value", SCHEMA_TEXT, .max = ENV_VALUE_MAX, .doc = "Value." },
+};
+static const struct schema env_schema = { .name = "EnvVar", SCHEMA_FIELDS(env_fields) };
+
+static const struct schema_field object_fields[] = {
+	{ "class", SCHEMA_TEXT, .values = class_names },
+	{ "gpus", SCHEMA_INT, .required = true, .min = 1, .max = GPUS_MAX, .doc = "whole GPUs" },
+	{ "gpuModels", SCHEMA_TEXTS, .max = REQUEST_MODELS_MAX },
+	{ "gpuMemory", SCHEMA_BYTES, .min = 1, .max = GPU_MEMORY_MAX_BYTES },
+	{ "cpu", SCHEMA_CPU, .min = 1, .max = CPU_MAX_MILLI },
+	{ "memory", SCHEMA_BYTES, .min = MEMORY_MIN_BYTES, .max = MEMORY_MAX_BYTES },
+	{ "durationSeconds", SCHEMA_INT, .min = 1, .max = DURATION_MAX_S },
+	{ "maxDurationSeconds", SCHEMA_INT, .min = 1, .max = DURATION_MAX_S },
+	{ "image", SCHEMA_TEXT, .required = true, .min = 1, .max = IMAGE_MAX, .doc = "container" },
+	{ "command", SCHEMA_TEXTS, .max = REQUEST_ARGS_MAX },
+	{ "args", SCHEMA_TEXTS, .max = REQUEST_ARGS_MAX },
+	{ "env", SCHEMA_OBJECTS, .max = REQUEST_ENV_MAX, .object = &env_schema },
+	{ "cancel", SCHEMA_BOOL, .doc = "ends it" },
+};
+static const struct schema object_schema = { .name = "GPURequest", SCHEMA_FIELDS(object_fields) };
 
 const char *request_class_name(request_class class_)
 {
@@ -57,7 +85,7 @@ static err_status fault_of(struct schema_fault *ret_fault, const char *path, str
 static bool is_env_name(const char *name)
 {
 	size_t len = strlen(name);
-	if (len == 0 || len > 128 || (name[0] >= '0' && name[0] <= '9'))
+	if (len == 0 || len > ENV_NAME_MAX || (name[0] >= '0' && name[0] <= '9'))
 		return false;
 	for (size_t i = 0; i < len; i++) {
 		char c = name[i];
@@ -69,21 +97,28 @@ static bool is_env_name(const char *name)
 	return true;
 }
 
+static err_status check_env_name(const char *name, struct schema_fault *ret_fault, struct err *err)
+{
+	if (!is_env_name(name))
+		return fault_of(ret_fault, "env", err,
+				"env: names are 1 to 128 of A-Z, a-z, 0-9 and '_' and do not start "
+				"with a digit");
+	if (strcmp(name, "NVIDIA_VISIBLE_DEVICES") == 0)
+		return fault_of(ret_fault, "env", err,
+				"env: NVIDIA_VISIBLE_DEVICES is set by the platform to the GPUs "
+				"that are granted; leave it out");
+	return ERR_OK;
+}
+
 static err_status check_env(const json_t *env, struct schema_fault *ret_fault, struct err *err)
 {
 	const char *key;
 	json_t *value;
 	json_object_foreach((json_t *)(uintptr_t)env, key, value)
 	{
-		if (!is_env_name(key))
-			return fault_of(ret_fault, "env", err,
-					"env: names are 1 to 128 of A-Z, a-z, 0-9 and '_' and do "
-					"not start with a digit");
-		if (strcmp(key, "NVIDIA_VISIBLE_DEVICES") == 0)
-			return fault_of(ret_fault, "env", err,
-					"env: NVIDIA_VISIBLE_DEVICES is set by the platform to the "
-					"GPUs that are granted; leave it out");
-		if (json_string_length(value) > 32768)
+		if (check_env_name(key, ret_fault, err) != ERR_OK)
+			return ERR_INVALID;
+		if (json_string_length(value) > ENV_VALUE_MAX)
 			return fault_of(ret_fault, "env", err,
 					"env: a value has at most 32768 bytes; put more in a file");
 	}
@@ -99,6 +134,11 @@ static void read_class(const json_t *body, struct request_spec *spec)
 	}
 }
 
+static bool is_model(struct str model)
+{
+	return model.len > 0 && model.len <= 63 && str_find_byte(model, ',', 0) == SIZE_MAX;
+}
+
 static err_status read_models(const json_t *body, struct request_spec *spec,
 			      struct schema_fault *ret_fault, struct err *err)
 {
@@ -108,7 +148,7 @@ static err_status read_models(const json_t *body, struct request_spec *spec,
 	{
 		ASSERT(i < REQUEST_MODELS_MAX); // by the schema
 		struct str model = { json_string_value(item), json_string_length(item) };
-		if (model.len == 0 || model.len > 63 || str_find_byte(model, ',', 0) != SIZE_MAX)
+		if (!is_model(model))
 			return fault_of(ret_fault, "gpu_models", err,
 					"gpu_models: a model has 1 to 63 characters and no comma");
 		spec->models[spec->model_count++] = model;
@@ -157,6 +197,33 @@ err_status request_parse(const json_t *body, struct request_spec *ret_spec,
 	    check_env(spec.env, ret_fault, err) != ERR_OK)
 		return ERR_INVALID;
 	*ret_spec = spec;
+	return ERR_OK;
+}
+
+err_status request_check_object(const json_t *spec, struct err *err)
+{
+	size_t i;
+	json_t *item;
+	if (schema_check(&object_schema, spec, NULL, err) != ERR_OK ||
+	    check_image(json_text(spec, "image"), NULL, err) != ERR_OK)
+		return ERR_INVALID;
+	json_array_foreach(json_object_get(spec, "gpuModels"), i, item)
+	{
+		if (!is_model((struct str){ json_string_value(item), json_string_length(item) }))
+			return err_set(err, ERR_INVALID,
+				       "gpuModels: a model has 1 to 63 characters and no comma");
+	}
+	json_array_foreach(json_object_get(spec, "env"), i, item)
+	{
+		if (check_env_name(json_cstr(item, "name"), NULL, err) != ERR_OK)
+			return ERR_INVALID;
+	}
+	int64_t longest_s = json_int(spec, "maxDurationSeconds", MAX_DURATION_DEFAULT_S);
+	if (json_int(spec, "durationSeconds", 0) > longest_s)
+		return err_set(
+			err, ERR_INVALID,
+			"maxDurationSeconds is shorter than durationSeconds: it would always "
+			"be ended by force");
 	return ERR_OK;
 }
 

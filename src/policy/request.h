@@ -55,6 +55,9 @@ extern const struct schema request_schema;
 // Shape only.
 MUST_USE err_status request_parse(const json_t *body, struct request_spec *ret_spec,
 				  struct schema_fault *ret_fault, struct err *err);
+// The spec of a GPURequest object, which may come past the server: the same bounds, under the
+// object's names. ERR_INVALID names the field.
+MUST_USE err_status request_check_object(const json_t *spec, struct err *err);
 // ERR_UNSUPPORTED when no node could ever run it; the text names what exists. An empty inventory
 // (no node has reported yet) refuses nothing.
 MUST_USE err_status request_check_possible(const struct request_spec *spec,

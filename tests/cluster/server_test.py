@@ -374,6 +374,26 @@ def test_what_kubectl_asks_for_beyond_all_bounds(cluster, server, red):
     assert cluster.kubectl("-n", "red", "get", "job", "odd", check=False).returncode != 0
 
 
+def test_what_kubectl_asks_for_beyond_all_bounds(cluster, server, red):
+    """Nothing unreadable becomes a default: the API server refuses it, or the request fails and says why."""
+    def given(kind, name, **spec):
+        meta = {"name": name, **({"namespace": "red"} if kind == "GPURequest" else {})}
+        return json.dumps({"apiVersion": "gpuaas.io/v1alpha1", "kind": kind, "metadata": meta, "spec": spec})
+
+    for field, value in (("memory", "100Ei"), ("memory", "1"), ("memory", "-1Gi"), ("cpu", "5k"), ("cpu", "0"),
+                         ("gpuMemory", "2Pi"), ("gpuMemory", "much"), ("gpus", 1025), ("durationSeconds", 0)):
+        spec = {"gpus": 1, "image": "x.y/z:1", field: value}
+        said = cluster.refused("create", "-f", "-", given=given("GPURequest", "odd", **spec))
+        assert field in said, said
+    for quota in ({"cpu": "-1"}, {"cpu": "2M"}, {"memory": "33Pi"}, {"gpus": -1}):
+        assert f"quota.{next(iter(quota))}" in cluster.refused("create", "-f", "-", given=given("Tenant", "odd", quota=quota))
+    cluster.kubectl("create", "-f", "-", given=given("GPURequest", "odd", gpus=1, image="x y"))
+    wait_for("it has failed", lambda: request_state(server, "odd")["state"] == "Failed")
+    assert request_state(server, "odd")["reason"] == "InvalidSpec"
+    assert request_state(server, "odd")["message"].startswith("image")
+    assert cluster.kubectl("-n", "red", "get", "job", "odd", check=False).returncode != 0
+
+
 def test_why_there_is_no_job(cluster, server, red):
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "taken", "namespace": "red"},
            "spec": {"suspend": True, "template": {"spec": {"restartPolicy": "Never", "containers": [

@@ -216,11 +216,14 @@ json_t *progress_refused(const json_t *request, bool is_final, const char *reaso
 	return status_of(&input, &state);
 }
 
-static struct state state_without_job(const struct progress_input *input)
+// A text of the state may stay in err.
+static struct state state_without_job(const struct progress_input *input, struct err *err)
 {
 	if (json_at(input->request, "status.jobUID") != NULL)
 		return (struct state){ PHASE_FAILED, "JobDeleted",
 				       "its Job was deleted by somebody else" };
+	if (request_check_object(json_at(input->request, "spec"), err) != ERR_OK)
+		return (struct state){ PHASE_FAILED, "InvalidSpec", err->text };
 	if (!input->has_tenant)
 		return (struct state){ PHASE_PENDING, "NoTenant",
 				       "its namespace belongs to no tenant" };
@@ -241,7 +244,9 @@ struct progress progress_plan(const struct progress_input *input)
 		plan.act = is_left ? PROGRESS_DELETE_JOB : PROGRESS_NONE;
 		return plan; // what has ended stays as it ended
 	}
-	struct state state = input->job != NULL ? state_of_job(input) : state_without_job(input);
+	struct err err;
+	struct state state = input->job != NULL ? state_of_job(input)
+						: state_without_job(input, &err);
 	if (json_bool(input->request, "spec.cancel", false) && !view_phase_is_end(state.phase)) {
 		state = (struct state){ PHASE_CANCELLED, "Cancelled", "cancelled on request" };
 		plan.act = input->job != NULL ? PROGRESS_DELETE_JOB : PROGRESS_NONE;

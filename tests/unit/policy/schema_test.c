@@ -151,6 +151,60 @@ static void check_values(struct check *c)
 	CHECK_INT(c, "tenant pods", red.quota.pods, 3);
 }
 
+#define OK_SPEC "\"gpus\":1,\"image\":\"x.y/z:1\""
+
+static const struct {
+	const char *name, *spec, *field; // field NULL: accepted
+} objects[] = {
+	{ "smallest", "{" OK_SPEC "}", NULL },
+	{ "whole",
+	  "{" OK_SPEC ",\"class\":\"training\",\"gpuModels\":[\"A\"],\"gpuMemory\":\"40Gi\","
+	  "\"cpu\":\"500m\",\"memory\":\"16Gi\",\"durationSeconds\":60,"
+	  "\"maxDurationSeconds\":61,\"command\":[\"/a\"],\"args\":[\"b\"],"
+	  "\"env\":[{\"name\":\"A\",\"value\":\"b\"},{\"name\":\"C\"}],\"cancel\":false}",
+	  NULL },
+	{ "every model", "{" OK_SPEC ",\"gpuModels\":[]}", NULL },
+	{ "no GPU", "{\"gpus\":0,\"image\":\"x\"}", "gpus" },
+	{ "no image", "{\"gpus\":1}", "image" },
+	{ "blank in image", "{\"gpus\":1,\"image\":\"x y\"}", "image" },
+	{ "class", "{" OK_SPEC ",\"class\":\"batch\"}", "class" },
+	{ "cpu negative", "{" OK_SPEC ",\"cpu\":\"-1\"}", "cpu" },
+	{ "cpu nothing", "{" OK_SPEC ",\"cpu\":\"0\"}", "cpu" },
+	{ "cpu a number", "{" OK_SPEC ",\"cpu\":4}", "cpu" },
+	{ "cpu too much", "{" OK_SPEC ",\"cpu\":\"5k\"}", "cpu" },
+	{ "memory beyond 64 bits", "{" OK_SPEC ",\"memory\":\"100Ei\"}", "memory" },
+	{ "memory too little", "{" OK_SPEC ",\"memory\":\"1\"}", "memory" },
+	{ "memory in thousandths", "{" OK_SPEC ",\"memory\":\"1m\"}", "memory" },
+	{ "memory negative", "{" OK_SPEC ",\"memory\":\"-1Gi\"}", "memory" },
+	{ "GPU memory", "{" OK_SPEC ",\"gpuMemory\":\"2Pi\"}", "gpuMemory" },
+	{ "GPU memory unreadable", "{" OK_SPEC ",\"gpuMemory\":\"much\"}", "gpuMemory" },
+	{ "duration", "{" OK_SPEC ",\"durationSeconds\":0}", "durationSeconds" },
+	{ "longest", "{" OK_SPEC ",\"maxDurationSeconds\":99999999999}", "maxDurationSeconds" },
+	{ "longest is shorter", "{" OK_SPEC ",\"durationSeconds\":9,\"maxDurationSeconds\":8}",
+	  "maxDurationSeconds" },
+	{ "model with a comma", "{" OK_SPEC ",\"gpuModels\":[\"a,b\"]}", "gpuModels" },
+	{ "the platform's variable",
+	  "{" OK_SPEC ",\"env\":[{\"name\":\"NVIDIA_VISIBLE_DEVICES\"}]}", "env" },
+	{ "no variable's name", "{" OK_SPEC ",\"env\":[{\"name\":\"a b\"}]}", "env" },
+	{ "unknown member", "{" OK_SPEC ",\"nodes\":2}", "nodes" },
+};
+
+static void check_objects(struct check *c)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(objects); i++) {
+		AUTO(json_decrefp) json_t *spec = NULL;
+		struct err err = { 0 };
+		CHECK_INT(c, objects[i].name, json_parse(str_of(objects[i].spec), &spec, &err),
+			  ERR_OK);
+		err_status status = request_check_object(spec, &err);
+		CHECK_INT(c, objects[i].name, status,
+			  objects[i].field == NULL ? ERR_OK : ERR_INVALID);
+		if (objects[i].field != NULL)
+			CHECK(c, err.text, strstr(err.text, objects[i].field) != NULL);
+	}
+	CHECK_INT(c, "no spec", request_check_object(NULL, NULL), ERR_INVALID);
+}
+
 int main(void)
 {
 	struct check c = { 0, 0 };
@@ -161,5 +215,6 @@ int main(void)
 	CHECK_STR(&c, "openapi", json_text(shape, "properties.gpus.type"), "integer");
 	CHECK_INT(&c, "openapi", json_int(shape, "properties.gpus.minimum", 0), 1);
 	CHECK(&c, "openapi", !json_bool(shape, "additionalProperties", true));
+	check_objects(&c);
 	return check_done(&c);
 }

@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	bool has_milli = quantity_to_milli(text, &milli),
 	     has_units = quantity_to_units(text, &units);
 	if (has_milli && has_units)
-		ASSERT(milli >= 0 && (milli + 999) / 1000 == units);
+		ASSERT(milli >= 0 && milli / 1000 + (milli % 1000 > 0 ? 1 : 0) == units);
 	char out[MONEY_TEXT_BYTES];
 	if (money_parse(text, &nano))
 		ASSERT(money_parse(str_of(money_format(nano, out)), &again) && again == nano);

@@ -14,13 +14,30 @@ enum {
 	ACCEPTS_PER_TURN = 64,
 	IDLE_DEFAULT_S = 60,
 	REQUEST_DEFAULT_S = 30,
-	HANDSHAKE_S = 10,
+	HEAD_DEFAULT_S = 10,
+	PEER_SHARE = 4, // of the connections, for one address
 	IN_LIMIT_BYTES = 64 * 1024,
 };
 
+// ---- peers
+
+static size_t peer_count(const struct http_server *server, const char *peer)
+{
+	return (size_t)(uintptr_t)map_find(server->peers, str_of(peer));
+}
+
+static void peer_count_set(struct http_server *server, const char *peer, size_t count)
+{
+	if (count == 0)
+		(void)map_remove(server->peers, str_of(peer));
+	else
+		(void)map_set(server->peers, str_of(peer), (void *)(uintptr_t)count);
+}
+
 // ---- connections
 
-static void conn_new(struct http_server *server, int fd, const struct sock_address *peer)
+static void conn_new(struct http_server *server, int fd, const char peer[SOCK_TEXT_BYTES],
+		     bool over_limit)
 {
 	struct conn *conn = calloc(1, sizeof *conn);
 	struct tls_conn *tls = NULL;
@@ -30,21 +47,29 @@ static void conn_new(struct http_server *server, int fd, const struct sock_addre
 		(void)close(fd);
 		return;
 	}
-	*conn = (struct conn){ .server = server, .in = { .limit = IN_LIMIT_BYTES } };
-	sock_peer_text(peer, conn->peer);
+	const uint64_t now_ns = loop_now_ns(server->loop);
+	*conn = (struct conn){ .server = server,
+			       .in = { .limit = IN_LIMIT_BYTES },
+			       .waits_since_ns = now_ns,
+			       .head_until_ns = now_ns + server->head_timeout_ns,
+			       .over_limit = over_limit };
+	memcpy(conn->peer, peer, sizeof conn->peer);
 	if (stream_new(server->loop, fd, tls, &conn_handler, conn, &conn->stream, NULL) != ERR_OK) {
 		free(conn);
 		return;
 	}
 	conn->timer = loop_timer_new(server->loop, conn_on_timer, conn);
 	conn->kick = loop_timer_new(server->loop, conn_on_kick, conn);
-	conn->over_limit = server->conn_count >= server->connections_max;
 	conn->next = server->conns;
 	if (conn->next != NULL)
 		conn->next->prev = conn;
 	server->conns = conn;
 	server->conn_count++;
-	loop_timer_set(conn->timer, HANDSHAKE_S * SECOND_NS);
+	if (over_limit)
+		server->over_limit_count++;
+	else
+		peer_count_set(server, peer, peer_count(server, peer) + 1);
+	loop_timer_set(conn->timer, server->head_timeout_ns);
 }
 
 void conn_free(struct conn *conn)
@@ -58,11 +83,46 @@ void conn_free(struct conn *conn)
 	if (conn->next != NULL)
 		conn->next->prev = conn->prev;
 	server->conn_count--;
+	if (conn->over_limit)
+		server->over_limit_count--;
+	else
+		peer_count_set(server, conn->peer, peer_count(server, conn->peer) - 1);
 	loop_timer_free(conn->timer);
 	loop_timer_free(conn->kick);
 	stream_free(conn->stream);
 	buf_done(&conn->in);
 	free(conn);
+}
+
+// Cuts the connection that has been waited for longest: of those in a handshake, with an
+// unfinished first head, or idle between two requests. False when all are at work.
+static bool make_room(struct http_server *server)
+{
+	struct conn *oldest = NULL;
+	for (struct conn *conn = server->conns; conn != NULL; conn = conn->next) {
+		bool waits = conn->state == CONN_OPENING || conn->state == CONN_HEAD;
+		if (waits && !conn->over_limit &&
+		    (oldest == NULL || conn->waits_since_ns <= oldest->waits_since_ns))
+			oldest = conn;
+	}
+	if (oldest != NULL)
+		conn_cut(oldest);
+	return oldest != NULL;
+}
+
+static void take(struct http_server *server, int fd, const struct sock_address *address)
+{
+	char peer[SOCK_TEXT_BYTES];
+	sock_peer_text(address, peer);
+	bool over_limit = server->socket_path == NULL &&
+			  peer_count(server, peer) >= server->connections_per_peer_max;
+	ASSERT(server->conn_count >= server->over_limit_count);
+	if (!over_limit && server->conn_count - server->over_limit_count >= server->connections_max)
+		over_limit = !make_room(server);
+	if (over_limit && server->over_limit_count >= OVER_LIMIT_MAX)
+		(void)close(fd);
+	else
+		conn_new(server, fd, peer, over_limit);
 }
 
 static void on_listen(void *arg, unsigned events)
@@ -81,10 +141,7 @@ static void on_listen(void *arg, unsigned events)
 		}
 		if (got <= 0)
 			return;
-		if (server->conn_count >= server->connections_max + OVER_LIMIT_MAX)
-			(void)close(fd);
-		else
-			conn_new(server, fd, &peer);
+		take(server, fd, &peer);
 	}
 }
 
@@ -98,6 +155,23 @@ static void on_accept_again(void *arg)
 
 static void server_freep(struct http_server **server) { http_server_free(*server); }
 
+static void fill_in_defaults(struct http_server *server)
+{
+	if (server->body_max_bytes == 0)
+		server->body_max_bytes = HTTP_BODY_DEFAULT_MAX_BYTES;
+	if (server->connections_max == 0)
+		server->connections_max = CONNECTIONS_DEFAULT_MAX;
+	if (server->connections_per_peer_max == 0)
+		server->connections_per_peer_max =
+			(server->connections_max + PEER_SHARE - 1) / PEER_SHARE;
+	if (server->idle_timeout_ns == 0)
+		server->idle_timeout_ns = IDLE_DEFAULT_S * SECOND_NS;
+	if (server->head_timeout_ns == 0)
+		server->head_timeout_ns = HEAD_DEFAULT_S * SECOND_NS;
+	if (server->request_timeout_ns == 0)
+		server->request_timeout_ns = REQUEST_DEFAULT_S * SECOND_NS;
+}
+
 err_status http_server_new(struct loop *loop, const struct http_server_config *config,
 			   struct http_server **ret_server, struct err *err)
 {
@@ -105,23 +179,22 @@ err_status http_server_new(struct loop *loop, const struct http_server_config *c
 	AUTO(server_freep) struct http_server *server = calloc(1, sizeof *server);
 	if (server == NULL)
 		return err_set(err, ERR_LIMIT, "no memory for a HTTP server");
-	*server = (struct http_server){ .loop = loop,
-					.tls = config->tls,
-					.body_max_bytes = config->body_max_bytes,
-					.connections_max = config->connections_max,
-					.idle_timeout_ns = config->idle_timeout_ns,
-					.request_timeout_ns = config->request_timeout_ns,
-					.handler = config->handler,
-					.arg = config->arg,
-					.listen_fd = -1 };
-	if (server->body_max_bytes == 0)
-		server->body_max_bytes = HTTP_BODY_DEFAULT_MAX_BYTES;
-	if (server->connections_max == 0)
-		server->connections_max = CONNECTIONS_DEFAULT_MAX;
-	if (server->idle_timeout_ns == 0)
-		server->idle_timeout_ns = IDLE_DEFAULT_S * SECOND_NS;
-	if (server->request_timeout_ns == 0)
-		server->request_timeout_ns = REQUEST_DEFAULT_S * SECOND_NS;
+	*server =
+		(struct http_server){ .loop = loop,
+				      .tls = config->tls,
+				      .body_max_bytes = config->body_max_bytes,
+				      .connections_max = config->connections_max,
+				      .connections_per_peer_max = config->connections_per_peer_max,
+				      .idle_timeout_ns = config->idle_timeout_ns,
+				      .head_timeout_ns = config->head_timeout_ns,
+				      .request_timeout_ns = config->request_timeout_ns,
+				      .handler = config->handler,
+				      .arg = config->arg,
+				      .listen_fd = -1 };
+	server->peers = map_new(world_random(loop_world(loop)));
+	if (server->peers == NULL)
+		return err_set(err, ERR_LIMIT, "no memory for a HTTP server");
+	fill_in_defaults(server);
 	err_status status = sock_listen(config->listen, &server->listen_fd, &server->port, err);
 	if (status != ERR_OK)
 		return status;
@@ -150,6 +223,7 @@ void http_server_free(struct http_server *server)
 	while (server->conns != NULL)
 		conn_cut(server->conns);
 	ASSERT(server->conn_count == 0);
+	map_free(server->peers);
 	free(server->socket_path);
 	free(server);
 }

@@ -2,7 +2,8 @@
 // HTTP server on the loop: HTTP/1.1 with a strict parser (no folding, no pipelining, one length),
 // TLS when a context is given. A handler gets a complete request and answers now or later; it
 // never sees a socket, so tests call handlers directly.
-// Limits: header 16 KiB, body by config, idle and request time-outs, connections by config.
+// Limits: header 16 KiB, body by config, time-outs of idle, head and request, connections of all
+// and of one peer. At the total the one that has been waited for longest makes room.
 // What cannot be read is answered here (400, 408, 413, 431, ...) and never reaches a handler.
 #pragma once
 
@@ -32,11 +33,14 @@ typedef void http_handler_fn(void *arg, struct http_exchange *exchange,
 			     const struct http_request *request);
 
 struct http_server_config {
-	const char *listen;       // "0.0.0.0:8443", "[::]:8443" or "unix:/path"; port 0: any free
-	struct tls_ctx *tls;      // NULL: plain; stays the caller's and must outlive the server
-	size_t body_max_bytes;    // 0: HTTP_BODY_DEFAULT_MAX_BYTES; above: 413
-	size_t connections_max;   // 0: 1024; above: 503 and close
-	uint64_t idle_timeout_ns; // 0: 60 s; also for a client that takes no bytes
+	const char *listen;     // "0.0.0.0:8443", "[::]:8443" or "unix:/path"; port 0: any free
+	struct tls_ctx *tls;    // NULL: plain; stays the caller's and must outlive the server
+	size_t body_max_bytes;  // 0: HTTP_BODY_DEFAULT_MAX_BYTES; above: 413
+	size_t connections_max; // 0: 1024; above and with all of them at work: 503 and close
+	// Of one address, 0: a quarter of all; above: 503 and close. Not for unix sockets.
+	size_t connections_per_peer_max;
+	uint64_t idle_timeout_ns;    // 0: 60 s; also for a client that takes no bytes
+	uint64_t head_timeout_ns;    // 0: 10 s; for the first head from the connect
 	uint64_t request_timeout_ns; // 0: 30 s from its first byte to its last; longer: 408
 	http_handler_fn *handler;
 	void *arg;

@@ -52,6 +52,8 @@ void conn_answer_sent(struct conn *conn)
 	}
 	conn->state = CONN_HEAD;
 	conn->scan = (struct http1_scan){ 0 };
+	conn->waits_since_ns = loop_now_ns(conn->server->loop);
+	conn->head_until_ns = 0;
 	loop_timer_set(conn->timer, conn->server->idle_timeout_ns);
 	stream_pause(conn->stream, false);
 	if (conn->in.len > 0)
@@ -122,13 +124,28 @@ static void start_request(struct conn *conn, size_t head_bytes)
 	conn->state = CONN_BODY;
 	if (parsed.framing == HTTP1_NO_BODY)
 		run_handler(conn);
+	else
+		loop_timer_set(conn->timer, conn_left_ns(loop_now_ns(conn->server->loop),
+							 conn->request_until_ns));
+}
+
+// The first byte of a request has come.
+static void begin_head(struct conn *conn)
+{
+	const struct http_server *server = conn->server;
+	const uint64_t now_ns = loop_now_ns(server->loop);
+	conn->request_until_ns = now_ns + server->request_timeout_ns;
+	if (conn->head_until_ns == 0)
+		conn->head_until_ns = now_ns + server->head_timeout_ns;
+	loop_timer_set(conn->timer, min_u64(conn_left_ns(now_ns, conn->head_until_ns),
+					    server->request_timeout_ns));
 }
 
 static void read_head(struct conn *conn)
 {
 	size_t head_bytes = 0;
 	if (conn->scan.seen_bytes == 0)
-		loop_timer_set(conn->timer, conn->server->request_timeout_ns);
+		begin_head(conn);
 	switch (http1_scan_head(&conn->scan, buf_str(&conn->in), &head_bytes)) {
 	case HTTP1_MORE: break;
 	case HTTP1_HEAD: start_request(conn, head_bytes); break;
@@ -236,7 +253,9 @@ static void on_opened(void *arg)
 	if (conn->server->tls != NULL)
 		tls_conn_peer_name(stream_tls(conn->stream), conn->cert_name,
 				   sizeof conn->cert_name);
-	loop_timer_set(conn->timer, conn->server->idle_timeout_ns);
+	loop_timer_set(conn->timer,
+		       min_u64(conn_left_ns(loop_now_ns(conn->server->loop), conn->head_until_ns),
+			       conn->server->idle_timeout_ns));
 }
 
 static void on_data(void *arg, struct str data)

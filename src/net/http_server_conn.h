@@ -5,6 +5,7 @@
 // its handler has answered.
 #pragma once
 
+#include "base/map.h"
 #include "net/http1.h"
 #include "net/http_server.h"
 #include "net/sock.h"
@@ -29,8 +30,10 @@ struct conn {
 	struct buf in;
 	struct http1_scan scan;
 	size_t dropped_bytes;
-	uint64_t sent_mark; // what was sent when the timer last looked
-	bool over_limit;    // gets 503
+	uint64_t sent_mark;      // what was sent when the timer last looked
+	uint64_t waits_since_ns; // for a head: since the connect or the last answer
+	uint64_t head_until_ns, request_until_ns;
+	bool over_limit; // gets 503
 	bool peer_ended;
 	bool cut_due; // at the next kick
 	char peer[SOCK_TEXT_BYTES];
@@ -63,8 +66,8 @@ struct http_exchange {
 struct http_server {
 	struct loop *loop;
 	struct tls_ctx *tls;
-	size_t body_max_bytes, connections_max;
-	uint64_t idle_timeout_ns, request_timeout_ns;
+	size_t body_max_bytes, connections_max, connections_per_peer_max;
+	uint64_t idle_timeout_ns, head_timeout_ns, request_timeout_ns;
 	http_handler_fn *handler;
 	void *arg;
 	int listen_fd;
@@ -73,12 +76,17 @@ struct http_server {
 	struct loop_fd *watch;
 	struct loop_timer *accept_again; // after running out of file descriptors
 	struct conn *conns;
-	size_t conn_count;
+	struct map *peers; // address -> how many connections it has, those over the limit left out
+	size_t conn_count, over_limit_count;
 	int handlers_running;
 };
 
 // ---- http_server.c
 void conn_free(struct conn *conn); // leaves the exchange alone
+static inline uint64_t conn_left_ns(uint64_t now_ns, uint64_t until_ns)
+{
+	return until_ns > now_ns ? until_ns - now_ns : 0;
+}
 // ---- http_server_conn.c
 extern const struct stream_handler conn_handler;
 void conn_on_kick(void *arg);

@@ -5,6 +5,8 @@
 #include "sys/random.h"
 #include "web.h"
 
+#include <errno.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -301,6 +303,136 @@ static void test_too_many(struct check *c)
 	loop_free(loop);
 }
 
+static void turn(struct loop *loop)
+{
+	for (int i = 0; i < 10; i++)
+		loop_run_once(loop, 5);
+}
+
+// Status of what came, 0: nothing; -1: the server has ended the connection without a word.
+static int heard(int fd)
+{
+	char answer[4096];
+	ssize_t got = recv(fd, answer, sizeof answer, MSG_DONTWAIT);
+	if (got <= 0)
+		return got < 0 && errno == EAGAIN ? 0 : -1;
+	return code_of((struct str){ answer, (size_t)got });
+}
+
+static int say(struct loop *loop, int fd, const char *text)
+{
+	ssize_t sent = send(fd, text, strlen(text), MSG_NOSIGNAL);
+	(void)sent;
+	turn(loop);
+	return heard(fd);
+}
+
+static void close_all(int *fds, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		(void)close(fds[i]);
+}
+
+#define ECHO "GET /echo HTTP/1.1\r\n" HOST "\r\n"
+
+static void test_one_peer(struct check *c)
+{
+	static const struct {
+		const char *name;
+		size_t max, per_peer, allowed;
+	} limits[] = { { "a quarter", 16, 0, 4 },
+		       { "at least one", 2, 0, 1 },
+		       { "as configured", 16, 7, 7 } };
+	for (size_t i = 0; i < ARRAY_COUNT(limits); i++) {
+		struct loop *loop = make_loop();
+		struct web web;
+		int fds[8];
+		size_t allowed = limits[i].allowed;
+		web_start(&web, loop,
+			  (struct http_server_config){ .connections_max = limits[i].max,
+						       .connections_per_peer_max =
+							       limits[i].per_peer });
+		for (size_t k = 0; k < allowed; k++)
+			fds[k] = web_dial(&web, "127.0.0.1");
+		turn(loop);
+		struct str got = web_raw(&web, STR(ECHO), 0, 1000);
+		CHECK_INT(c, limits[i].name, code_of(got), 503);
+		CHECK(c, "and it closes", web.raw_ended);
+		for (size_t k = 0; k < allowed; k++)
+			CHECK_INT(c, "those that are there stay", say(loop, fds[k], ECHO), 200);
+		int other = web_dial(&web, "127.0.0.2");
+		CHECK_INT(c, "others get in", say(loop, other, ECHO), 200);
+		(void)close(fds[0]);
+		turn(loop);
+		fds[0] = web_dial(&web, "127.0.0.1");
+		CHECK_INT(c, "one left, one comes", say(loop, fds[0], ECHO), 200);
+		close_all(fds, allowed);
+		(void)close(other);
+		web_stop(&web);
+		loop_free(loop);
+	}
+}
+
+static void test_room_is_made(struct check *c)
+{
+	struct loop *loop = make_loop();
+	struct web web;
+	web_start(
+		&web, loop,
+		(struct http_server_config){ .connections_max = 4, .connections_per_peer_max = 4 });
+	int fds[6];
+	fds[0] = web_dial(&web, "127.0.0.1");
+	CHECK_INT(c, "at work", say(loop, fds[0], "GET /hold HTTP/1.1\r\n" HOST "\r\n"), 0);
+	fds[1] = web_dial(&web, "127.0.0.1");
+	CHECK_INT(c, "half a head", say(loop, fds[1], "GET /ec"), 0);
+	fds[2] = web_dial(&web, "127.0.0.1");
+	CHECK_INT(c, "idle after an answer", say(loop, fds[2], ECHO), 200);
+	fds[3] = web_dial(&web, "127.0.0.1");
+	CHECK_INT(c, "half a body",
+		  say(loop, fds[3], "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 2\r\n\r\na"),
+		  0);
+	fds[4] = web_dial(&web, "127.0.0.2");
+	CHECK_INT(c, "another gets in", say(loop, fds[4], ECHO), 200);
+	CHECK_INT(c, "the longest waited for makes room", heard(fds[1]), -1);
+	CHECK_INT(c, "the idle one is still there", heard(fds[2]), 0);
+	fds[5] = web_dial(&web, "127.0.0.3");
+	CHECK_INT(c, "and another", say(loop, fds[5], ECHO), 200);
+	CHECK_INT(c, "then the idle one", heard(fds[2]), -1);
+	CHECK_INT(c, "no more than the total", http_server_connection_count(web.server), 4);
+	CHECK_INT(c, "the body is read on", say(loop, fds[3], "b"), 200);
+	http_respond(TAKE(web.held), 200, NULL, NULL, STR(""));
+	turn(loop);
+	CHECK_INT(c, "the one at work is answered", heard(fds[0]), 200);
+	close_all(fds, ARRAY_COUNT(fds));
+	web_stop(&web);
+	loop_free(loop);
+}
+
+// A client that sends nothing, a byte now and then, or a second head slowly.
+static void test_head_timeout(struct check *c)
+{
+	struct loop *loop = make_loop();
+	struct web web;
+	web_start(&web, loop, (struct http_server_config){ .head_timeout_ns = 100 * MS });
+	struct str got = web_raw(&web, STR(""), 0, SAFETY_MS);
+	CHECK_INT(c, "nothing is answered with nothing", got.len, 0);
+	CHECK(c, "but it ends", web.raw_ended);
+	AUTO(buf_done) struct buf bytes = { .limit = 0 };
+	buf_put_c(&bytes, "GET /echo HTTP/1.1\r\n" HOST "X: ");
+	put_many(&bytes, "slowly ", 2000);
+	got = web_raw(&web, buf_str(&bytes), 1, SAFETY_MS);
+	CHECK_INT(c, "byte by byte", code_of(got), 408);
+	got = web_raw(&web, STR(ECHO "GET /echo HT"), 0, SAFETY_MS);
+	CHECK_INT(c, "the second head", count_of(got, "HTTP/1.1 408"), 1);
+	CHECK_INT(c, "the first was whole", code_of(got), 200);
+	got = web_raw(&web, STR("POST /echo HTTP/1.1\r\n" HOST "Content-Length: 1\r\n\r\n"), 0,
+		      300);
+	CHECK_INT(c, "a body has the request's time", got.len, 0);
+	CHECK(c, "and is waited for", !web.raw_ended);
+	web_stop(&web);
+	loop_free(loop);
+}
+
 static void never_called(void *arg, struct http_exchange *exchange,
 			 const struct http_request *request)
 {
@@ -349,6 +481,9 @@ int main(void)
 	test_timeouts(&c);
 	test_clients_leave(&c);
 	test_too_many(&c);
+	test_one_peer(&c);
+	test_room_is_made(&c);
+	test_head_timeout(&c);
 	test_listen(&c);
 	return check_done(&c);
 }

@@ -153,14 +153,17 @@ void web_stop(struct web *web)
 		on_timer(web->timed);
 }
 
-static int connect_raw(const struct web *web)
+int web_dial(const struct web *web, const char *from)
 {
+	struct sockaddr_in own = { .sin_family = AF_INET };
 	struct sockaddr_in to = { .sin_family = AF_INET,
 				  .sin_port = htons(http_server_port(web->server)),
 				  .sin_addr = { htonl(INADDR_LOOPBACK) } };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	ASSERT(fd >= 0);
-	int rc = connect(fd, (struct sockaddr *)&to, sizeof to);
+	ASSERT(fd >= 0 && inet_pton(AF_INET, from, &own.sin_addr) == 1);
+	int rc = bind(fd, (struct sockaddr *)&own, sizeof own);
+	ASSERT(rc == 0);
+	rc = connect(fd, (struct sockaddr *)&to, sizeof to);
 	ASSERT(rc == 0);
 	return fd;
 }
@@ -169,7 +172,7 @@ struct str web_raw(struct web *web, struct str bytes, size_t step, int quiet_ms)
 {
 	static char answer[64 * 1024];
 	size_t count = 0, sent = 0;
-	int fd = connect_raw(web);
+	int fd = web_dial(web, "127.0.0.1");
 	web->raw_ended = false;
 	web->raw_sent = 0;
 	const struct world *world = loop_world(web->loop);

@@ -21,6 +21,8 @@ struct web {
 void web_start(struct web *web, struct loop *loop, struct http_server_config config);
 void web_stop(struct web *web);
 
+// A blocking connection from one of the addresses 127.0.0.0/8; the caller closes it.
+int web_dial(const struct web *web, const char *from);
 // What a client sees that connects, sends the bytes in pieces of step (0: at once) and reads
 // until the server closes, or nothing came for quiet_ms, at most ten times that long. Answer in a
 // static buffer, "" for none.

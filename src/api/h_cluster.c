@@ -56,12 +56,13 @@ void handle_request_logs(struct call *call)
 	int64_t tail = 0;
 	if (!rest_query_int(call, "tail", LOG_TAIL_MAX, LOG_TAIL_MAX, &tail))
 		return;
-	if (request_find(call) == NULL) {
+	json_t *found = request_find(call);
+	if (found == NULL) {
 		rest_problem(call, 404, "not_found",
 			     "there is no such request, or it is not yours");
 		return;
 	}
-	json_t *pod = request_pod(call, call->tenant, call->match.params[0]);
+	json_t *pod = view_request_pod(call->api->objects, found);
 	if (pod == NULL || call->api->k8s == NULL) {
 		rest_problem(call, 409, "not_started",
 			     "it has no pod yet, so there is no output; ask for explain");

@@ -145,19 +145,11 @@ static void explain_pod(struct call *call, json_t *pod)
 	(void)http_call_start(call->api->scheduler, &request);
 }
 
-json_t *request_pod(struct call *call, struct str tenant, struct str id)
+// What its controller says of it, unless that is about the quota, which is counted here.
+static bool has_own_reason(const json_t *request)
 {
-	json_t *pod, *newest = NULL;
-	for (size_t i = 0; objects_next_in(call->api->objects, OBJECT_POD, tenant, &i, &pod);) {
-		const json_t *labels = json_at(pod, "metadata.labels");
-		const json_t *label = json_object_get(labels, "gpuaas.io/request");
-		bool is_its = json_is_string(label) && str_eq_c(id, json_string_value(label));
-		if (is_its && (newest == NULL ||
-			       str_cmp(json_text(pod, "metadata.creationTimestamp"),
-				       json_text(newest, "metadata.creationTimestamp")) > 0))
-			newest = pod;
-	}
-	return newest;
+	struct str reason = json_text(request, "status.reason");
+	return reason.len > 0 && !str_eq_c(reason, "QuotaExceeded");
 }
 
 void handle_request_explain(struct call *call)
@@ -169,7 +161,7 @@ void handle_request_explain(struct call *call)
 		return;
 	}
 	request_phase phase = view_request_phase(request);
-	json_t *pod = request_pod(call, call->tenant, call->match.params[0]);
+	json_t *pod = view_request_pod(call->api->objects, request);
 	if (view_phase_is_end(phase)) {
 		json_t *body = explain_new("ended");
 		add_reason(body, &(struct reason){ json_cstr(request, "status.reason"), 0, 0,
@@ -179,6 +171,11 @@ void handle_request_explain(struct call *call)
 		rest_answer(call, explain_new("running"));
 	} else if (pod != NULL) {
 		explain_pod(call, pod);
+	} else if (has_own_reason(request)) {
+		json_t *body = explain_new("waits");
+		add_reason(body, &(struct reason){ json_cstr(request, "status.reason"), 0, 0,
+						   json_cstr(request, "status.message") });
+		rest_answer(call, body);
 	} else if (view_request_holds(call->api->objects, request)) {
 		json_t *body = explain_new("waits");
 		add_reason(body, &(struct reason){ "WaitingForPod", 0, 0,

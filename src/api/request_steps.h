@@ -8,7 +8,5 @@
 json_t *request_find(struct call *call);
 // Tenant, what exists, quota. False: answered.
 MUST_USE bool request_check(struct call *call, const struct request_spec *spec);
-// Its newest pod in the cache, or NULL.
-json_t *request_pod(struct call *call, struct str tenant, struct str id);
 // Sets "estimate" when a price book allows one.
 void request_put_estimate(struct call *call, const json_t *request, json_t *body);

@@ -185,14 +185,46 @@ request_phase view_request_phase(const json_t *request)
 	return PHASE_PENDING;
 }
 
+static bool is_owned_by(const json_t *object, struct str uid)
+{
+	size_t i;
+	json_t *owner;
+	json_array_foreach(json_at(object, "metadata.ownerReferences"), i, owner)
+	{
+		if (uid.len > 0 && str_eq(json_text(owner, "uid"), uid))
+			return true;
+	}
+	return false;
+}
+
+json_t *view_request_job(const struct objects *objects, const json_t *request)
+{
+	json_t *job = objects_find(objects, OBJECT_JOB, json_text(request, "metadata.namespace"),
+				   json_text(request, "metadata.name"));
+	return is_owned_by(job, json_text(request, "metadata.uid")) ? job : NULL;
+}
+
+json_t *view_request_pod(const struct objects *objects, const json_t *request)
+{
+	json_t *pod, *newest = NULL;
+	struct str namespace_ = json_text(request, "metadata.namespace");
+	struct str uid = json_text(view_request_job(objects, request), "metadata.uid");
+	if (uid.len == 0) // the Job may be gone before its pods
+		uid = json_text(request, "status.jobUID");
+	for (size_t i = 0; objects_next_in(objects, OBJECT_POD, namespace_, &i, &pod);) {
+		if (is_owned_by(pod, uid) &&
+		    (newest == NULL ||
+		     str_cmp(json_text(pod, "metadata.creationTimestamp"),
+			     json_text(newest, "metadata.creationTimestamp")) > 0))
+			newest = pod;
+	}
+	return newest;
+}
+
 bool view_request_holds(const struct objects *objects, const json_t *request)
 {
-	if (json_text(request, "status.jobUID").len > 0)
-		return true;
-	const json_t *job = objects_find(objects, OBJECT_JOB,
-					 json_text(request, "metadata.namespace"),
-					 json_text(request, "metadata.name"));
-	return job != NULL;
+	return json_text(request, "status.jobUID").len > 0 ||
+	       view_request_job(objects, request) != NULL;
 }
 
 // ---- counting
@@ -200,6 +232,7 @@ bool view_request_holds(const struct objects *objects, const json_t *request)
 // What counting needs of a request; the cache keeps it beside each.
 struct request_facts {
 	struct quota_entry entry; // its name borrows from the object
+	struct str uid;
 	bool is_end, has_job;
 };
 
@@ -210,6 +243,7 @@ static void read_facts(const json_t *request, void *ret_facts)
 	struct err err;
 	(void)view_request_spec(request, &spec);
 	facts->is_end = view_phase_is_end(view_request_phase(request));
+	facts->uid = json_text(request, "metadata.uid");
 	facts->has_job = json_text(request, "status.jobUID").len > 0;
 	facts->entry = (struct quota_entry){ .name = json_text(request, "metadata.name"),
 					     .class_ = spec.class_,
@@ -232,7 +266,8 @@ static bool holds(const struct objects *objects, struct str tenant,
 {
 	char text[OBJECT_KEY_BYTES];
 	struct str name = facts->entry.name;
-	if (facts->has_job || objects_find(objects, OBJECT_JOB, tenant, name) != NULL)
+	if (facts->has_job ||
+	    is_owned_by(objects_find(objects, OBJECT_JOB, tenant, name), facts->uid))
 		return true;
 	struct str key = object_key(tenant, name, text);
 	return extra_holds != NULL && key.len > 0 && map_find(extra_holds, key) != NULL;

@@ -34,6 +34,10 @@ typedef enum request_phase {
 request_phase view_request_phase(const json_t *request);
 const char *view_phase_name(request_phase phase);
 static inline bool view_phase_is_end(request_phase phase) { return phase >= PHASE_SUCCEEDED; }
+// The Job that was made for this very request, and the newest pod of that Job; NULL: none. A name
+// or a label proves nothing: the tenant may give both to objects of their own.
+json_t *view_request_job(const struct objects *objects, const json_t *request);
+json_t *view_request_pod(const struct objects *objects, const json_t *request);
 // Whether it was let through the quota: its Job was made.
 bool view_request_holds(const struct objects *objects, const json_t *request);
 

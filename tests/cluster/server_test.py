@@ -97,7 +97,9 @@ def make_pod(cluster, name, node=None):
     """The pod that Kubernetes would make of the Job, bound if a node is named."""
     job = cluster.json("-n", "red", "get", "job", name)
     pod = {"apiVersion": "v1", "kind": "Pod",
-           "metadata": {"name": f"{name}-x", "namespace": "red", **job["spec"]["template"]["metadata"]},
+           "metadata": {"name": f"{name}-x", "namespace": "red", **job["spec"]["template"]["metadata"],
+                        "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": name, "controller": True,
+                                             "uid": job["metadata"]["uid"]}]},
            "spec": job["spec"]["template"]["spec"]}
     for label in ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"):
         pod["metadata"]["labels"].pop(label, None)
@@ -398,9 +400,19 @@ def test_why_there_is_no_job(cluster, server, red):
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "taken", "namespace": "red"},
            "spec": {"suspend": True, "template": {"spec": {"restartPolicy": "Never", "containers": [
                {"name": "m", "image": "x.y/z:1"}]}}}}
+    # A Job of the request's name with our own label, and a running pod with the request's, are still somebody else's.
+    job["metadata"]["labels"] = {"app.kubernetes.io/managed-by": "gpuaas-server"}
     cluster.kubectl("apply", "-f", "-", given=json.dumps(job))
+    pod = pod_with(lambda meta, spec, one: meta.update(name="fake", labels={"gpuaas.io/request": "red.taken"}))
+    cluster.kubectl("create", "-f", "-", given=pod)
+    patch_status(cluster, "pod", "fake", {"phase": "Running"})
     assert server.post("/v1/tenants/red/requests", {**BODY, "name": "taken"}, token=red).status == 201
     wait_for("the reason", lambda: request_state(server, "taken").get("reason") == "NameTaken")
+    explain = server.get("/v1/requests/red.taken/explain", token=red).json
+    assert explain["state"] == "waits" and explain["reasons"][0]["code"] == "NameTaken"
+    assert "jobUID" not in cluster.json("-n", "red", "get", "gpurequest", "taken")["status"]
+    assert server.get("/v1/requests/red.taken/logs", token=red).code == "not_started"
+    cluster.kubectl("-n", "red", "delete", "pod", "fake", "--force", "--grace-period=0")
     # Nobody collects orphans here, so its finalizer is taken off by hand.
     cluster.kubectl("-n", "red", "delete", "job", "taken", "--wait=false", "--cascade=orphan")
     cluster.kubectl("-n", "red", "patch", "job", "taken", "--type=merge", "-p", '{"metadata":{"finalizers":null}}',

@@ -6,34 +6,6 @@
 
 #include "base/timefmt.h"
 
-static const json_t *newest_pod(const struct objects *objects, const json_t *request)
-{
-	json_t *pod;
-	const json_t *newest = NULL;
-	struct str namespace_ = json_text(request, "metadata.namespace");
-	struct str name = json_text(request, "metadata.name");
-	for (size_t i = 0; objects_next_in(objects, OBJECT_POD, namespace_, &i, &pod);) {
-		const json_t *label =
-			json_object_get(json_at(pod, "metadata.labels"), LABEL_REQUEST);
-		struct str id = { json_string_value(label), json_string_length(label) };
-		bool is_its = id.len == namespace_.len + 1 + name.len && str_ends(id, name);
-		if (is_its && (newest == NULL ||
-			       str_cmp(json_text(pod, "metadata.creationTimestamp"),
-				       json_text(newest, "metadata.creationTimestamp")) > 0))
-			newest = pod;
-	}
-	return newest;
-}
-
-// The Job of this request, not one that somebody else made by its name.
-static const json_t *own_job(const struct objects *objects, const json_t *request)
-{
-	json_t *job = objects_find(objects, OBJECT_JOB, json_text(request, "metadata.namespace"),
-				   json_text(request, "metadata.name"));
-	const json_t *owner = json_array_get(json_at(job, "metadata.ownerReferences"), 0);
-	return str_eq(json_text(owner, "uid"), json_text(request, "metadata.uid")) ? job : NULL;
-}
-
 // ---- carrying out
 
 static void end_pass(struct pass *pass, const struct err *err)
@@ -145,8 +117,8 @@ static struct progress plan_of(struct controllers *controllers, const json_t *re
 	const json_t *owner = objects_find(controllers->objects, OBJECT_TENANT, STR(""), tenant);
 	struct progress_input input = {
 		.request = request,
-		.job = own_job(controllers->objects, request),
-		.pod = newest_pod(controllers->objects, request),
+		.job = view_request_job(controllers->objects, request),
+		.pod = view_request_pod(controllers->objects, request),
 		.has_tenant = owner != NULL,
 		.now = time_format(world_wall_s(loop_world(controllers->loop)), now),
 	};

@@ -15,6 +15,7 @@ struct grpc_call {
 	struct grpc_conn io;
 	bool has_io;
 	struct loop_timer *timer; // the deadline, or the failure of the start
+	uint64_t deadline_ns;     // 0: none
 	grpc_message_fn *on_message;
 	grpc_done_fn *on_done;
 	void *arg;
@@ -160,6 +161,15 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, c
 	return 0;
 }
 
+// A peer that honours grpc-timeout cancels the stream at our deadline, often before our own timer
+// fires: the wire rounds the timeout down.
+static bool is_deadline_near(const struct grpc_call *call)
+{
+	enum { ROUNDING_NS = 50 * 1000 * 1000 };
+	return call->deadline_ns != 0 &&
+	       world_mono_ns(loop_world(call->loop)) + ROUNDING_NS >= call->deadline_ns;
+}
+
 static void end_without_code(struct grpc_call *call, uint32_t reset_code)
 {
 	char text[80];
@@ -173,6 +183,8 @@ static void end_without_code(struct grpc_call *call, uint32_t reset_code)
 		       (unsigned)reset_code);
 	if (reset_code == NGHTTP2_REFUSED_STREAM)
 		call_end(call, GRPC_UNAVAILABLE, text);
+	else if (reset_code == NGHTTP2_CANCEL && is_deadline_near(call))
+		call_end(call, GRPC_DEADLINE_EXCEEDED, "no answer in time");
 	else if (reset_code == NGHTTP2_CANCEL)
 		call_end(call, GRPC_CANCELLED, text);
 	else
@@ -322,10 +334,12 @@ struct grpc_call *grpc_watch_start(struct loop *loop, const struct grpc_watch_re
 		call_end(call, GRPC_UNAVAILABLE, err.text);
 	else if (!submit(call, request->method, request->timeout_ns))
 		call_end(call, GRPC_INTERNAL, "the request cannot be encoded");
-	if (call->is_over)
+	if (call->is_over) {
 		loop_timer_set(call->timer, 0);
-	else if (request->timeout_ns > 0)
+	} else if (request->timeout_ns > 0) {
 		loop_timer_set(call->timer, request->timeout_ns);
+		call->deadline_ns = world_mono_ns(loop_world(loop)) + request->timeout_ns;
+	}
 	return call;
 }
 

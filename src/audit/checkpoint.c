@@ -82,12 +82,18 @@ void audit_checkpoint_sign(const struct audit_key *key, struct audit_checkpoint 
 				   (unsigned long long)len, key->secret);
 }
 
+void audit_public_format(const unsigned char public_[AUDIT_KEY_BYTES],
+			 char out[2 * AUDIT_KEY_BYTES + 1])
+{
+	(void)sodium_bin2hex(out, 2 * AUDIT_KEY_BYTES + 1, public_, AUDIT_KEY_BYTES);
+}
+
 void audit_checkpoint_encode(const struct audit_checkpoint *checkpoint, struct buf *out)
 {
 	char head[AUDIT_HASH_HEX + 1], public_[2 * AUDIT_KEY_BYTES + 1];
 	char signature[2 * AUDIT_SIGNATURE_BYTES + 1];
 	audit_hash_format(&checkpoint->place.head, head);
-	(void)sodium_bin2hex(public_, sizeof public_, checkpoint->public_, AUDIT_KEY_BYTES);
+	audit_public_format(checkpoint->public_, public_);
 	(void)sodium_bin2hex(signature, sizeof signature, checkpoint->signature,
 			     AUDIT_SIGNATURE_BYTES);
 	buf_printf(out,
@@ -103,6 +109,15 @@ static bool hex_into(struct str hex, unsigned char *out, size_t out_bytes)
 	return hex.len == 2 * out_bytes &&
 	       sodium_hex2bin(out, out_bytes, hex.data, hex.len, NULL, &len, NULL) == 0 &&
 	       len == out_bytes;
+}
+
+bool audit_public_parse(struct str hex, unsigned char ret_public[AUDIT_KEY_BYTES])
+{
+	unsigned char public_[AUDIT_KEY_BYTES];
+	if (!hex_into(hex, public_, sizeof public_))
+		return false;
+	memcpy(ret_public, public_, sizeof public_);
+	return true;
 }
 
 static bool text_into(struct str text, char *out, size_t out_bytes)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Signed statements of an audit chain's length and head (ed25519). Kept outside the machine they
 // show later that nothing before them was cut or rewritten. The key is made on first use in a
-// file with mode 0600; keep it away from the log where that matters (a mounted Secret).
+// file with mode 0600; keep it away from the log where that matters (a mounted Secret). A
+// checkpoint brings its public key along: it proves something only to who knows that key already.
 #pragma once
 
 #include "audit/record.h"
@@ -23,6 +24,10 @@ struct audit_checkpoint {
 };
 
 MUST_USE err_status audit_key_load(const char *path, struct audit_key *ret_key, struct err *err);
+// The public key as hexadecimal text.
+MUST_USE bool audit_public_parse(struct str hex, unsigned char ret_public[AUDIT_KEY_BYTES]);
+void audit_public_format(const unsigned char public_[AUDIT_KEY_BYTES],
+			 char out[2 * AUDIT_KEY_BYTES + 1]);
 void audit_key_wipe(struct audit_key *key); // for AUTO
 void audit_checkpoint_sign(const struct audit_key *key, struct audit_checkpoint *checkpoint);
 // One JSON object, without a newline.

@@ -130,6 +130,7 @@ bool audit_verifier_end(struct audit_verifier *verifier)
 				   report->place.seq, verifier->checkpoint.place.seq);
 	}
 	report->is_covered = verifier->has_checkpoint;
+	memcpy(report->key, verifier->checkpoint.public_, sizeof report->key);
 	(void)snprintf(report->text, sizeof report->text, "%" PRId64 " records, chain whole%s",
 		       report->records, report->is_covered ? ", checkpoint holds" : "");
 	return true;
@@ -183,9 +184,10 @@ static err_status feed_file(struct audit_verifier *verifier, const char *path, s
 	return ERR_INTERNAL;
 }
 
-static err_status load_checkpoint(const char *path, struct audit_verifier *verifier,
+static err_status load_checkpoint(const struct audit_trust *trust, struct audit_verifier *verifier,
 				  struct err *err)
 {
+	const char *path = trust->checkpoint_path;
 	AUTO(buf_done) struct buf content = { .limit = AUDIT_LINE_MAX_BYTES };
 	struct audit_checkpoint checkpoint;
 	err_status status = fs_read(path, AUDIT_LINE_MAX_BYTES, &content, err);
@@ -193,24 +195,31 @@ static err_status load_checkpoint(const char *path, struct audit_verifier *verif
 		return status;
 	struct err why = { 0 };
 	status = audit_checkpoint_decode(buf_str(&content), &checkpoint, &why);
+	if (status == ERR_OK && trust->key != NULL &&
+	    memcmp(trust->key, checkpoint.public_, AUDIT_KEY_BYTES) != 0) {
+		char key[2 * AUDIT_KEY_BYTES + 1];
+		audit_public_format(checkpoint.public_, key);
+		status = err_set(&why, ERR_INTERNAL, "signed by another key, %s", key);
+	}
 	if (status == ERR_OK) {
 		audit_verifier_init(verifier, &checkpoint);
 		return ERR_OK;
 	}
-	(void)fault_found(verifier, AUDIT_CHECKPOINT, "%s: %s", path, why.text);
+	(void)fault_found(verifier, AUDIT_CHECKPOINT, "%.150s: %s", path, why.text);
 	return err_set(err, status, "%s: %s", path, why.text);
 }
 
-err_status audit_verify(const char *const *paths, size_t path_count, const char *checkpoint_path,
-			struct audit_report *ret_report, struct err *err)
+err_status audit_verify(const char *const *paths, size_t path_count,
+			const struct audit_trust *trust, struct audit_report *ret_report,
+			struct err *err)
 {
 	struct audit_verifier verifier;
 	err_status status = ERR_OK;
 	if (sodium_init() < 0)
 		return err_set(err, ERR_INTERNAL, "libsodium does not start");
 	audit_verifier_init(&verifier, NULL);
-	if (checkpoint_path != NULL)
-		status = load_checkpoint(checkpoint_path, &verifier, err);
+	if (trust->checkpoint_path != NULL)
+		status = load_checkpoint(trust, &verifier, err);
 	for (size_t i = 0; i < path_count && status == ERR_OK; i++)
 		status = feed_file(&verifier, paths[i], err);
 	if (status == ERR_OK && !audit_verifier_end(&verifier))

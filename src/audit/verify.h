@@ -14,7 +14,7 @@ typedef enum audit_fault {
 	AUDIT_REMOVED, // records in the middle are missing
 	AUDIT_HEAD_CUT,
 	AUDIT_TAIL_CUT,   // fewer records than the checkpoint covers, or a torn last line
-	AUDIT_CHECKPOINT, // the checkpoint is of another chain or history, or not signed rightly
+	AUDIT_CHECKPOINT, // of another chain, history or key, or not signed rightly
 } audit_fault;
 
 struct audit_report {
@@ -22,17 +22,25 @@ struct audit_report {
 	int64_t bad_seq;  // number that the first bad record should have; 0: none is bad
 	int64_t bad_line; // line in the input, from 1
 	audit_fault fault;
-	bool is_covered;          // a checkpoint was given and holds
-	struct audit_place place; // after the last good record
-	char text[300];           // for people
+	bool is_covered;                    // a checkpoint was given and holds
+	struct audit_place place;           // after the last good record
+	unsigned char key[AUDIT_KEY_BYTES]; // of the checkpoint, if one was given and holds
+	char text[300];                     // for people
 };
 
 const char *audit_fault_name(audit_fault fault);
 
-// Files in the order of the chain; checkpoint_path may be NULL. ERR_OK: the log is whole.
+// What a checkpoint must be; path NULL: none. Without a key the one that the checkpoint brings
+// along is used, and whoever can write the checkpoint can replace it.
+struct audit_trust {
+	const char *checkpoint_path;
+	const unsigned char *key; // AUDIT_KEY_BYTES, or NULL
+};
+
+// Files in the order of the chain. ERR_OK: the log is whole.
 // ERR_INTERNAL: it is not, ret_report says where. Others: a file could not be read.
 MUST_USE err_status audit_verify(const char *const *paths, size_t path_count,
-				 const char *checkpoint_path, struct audit_report *ret_report,
+				 const struct audit_trust *trust, struct audit_report *ret_report,
 				 struct err *err);
 
 // The same, step by step.

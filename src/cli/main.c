@@ -73,7 +73,7 @@ static const struct cli_verb verbs[] = {
 	  verb_token_list },
 	{ "token revoke", "end a token at once", "gpuaas token revoke ID", verb_token_revoke },
 	{ "audit verify", "check files of the audit log",
-	  "gpuaas audit verify --file F... [--checkpoint C]   (exit 9: the first bad record)",
+	  "gpuaas audit verify --file F... [--checkpoint C [--key HEX]]   (exit 9: bad record)",
 	  verb_audit_verify },
 	{ "audit export", "records of the audit log, or the newest checkpoint",
 	  "gpuaas audit export [--checkpoint]", verb_audit_export },

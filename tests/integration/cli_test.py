@@ -192,6 +192,15 @@ def test_audit_verify(here):
     checkpoint.write_text(here.out("audit", "export", "--checkpoint"))
     words = ["audit", "verify", *(w for f in files for w in ("--file", str(f)))]
     assert "the chain is whole" in here.out(*words, "--checkpoint", str(checkpoint))
+    key = json.loads(checkpoint.read_text())["public_key"]
+    not_pinned = here.run(*words, "--checkpoint", str(checkpoint))
+    assert "not pinned" in not_pinned.stderr and key in not_pinned.stderr
+    pinned = here.run(*words, "--checkpoint", str(checkpoint), "--key", key)
+    assert (pinned.returncode, pinned.stderr) == (0, "")
+    other = here.run(*words, "--checkpoint", str(checkpoint), "--key", key[::-1])
+    assert other.returncode == 9 and "checkpoint: " in other.stdout and "another key" in other.stdout
+    assert here.run(*words, "--checkpoint", str(checkpoint), "--key", key[1:]).returncode == 2
+    assert here.run(*words, "--key", key).returncode == 2
     cut = here.folder / "cut.jsonl"
     cut.write_text("".join(files[0].read_text().splitlines(keepends=True)[:-2]))
     assert here.run("audit", "verify", "--file", str(cut), "--checkpoint", str(checkpoint)).returncode == 9

@@ -54,13 +54,42 @@ static void verify(struct check *c, const char *name, const char *dir, int64_t r
 	struct audit_report report = { 0 };
 	struct err err = { 0 };
 	CHECK_INT(c, name, audit_list_files(arena, dir, &paths, &count, &err), ERR_OK);
-	err_status status = audit_verify(
-		paths, count, arena_printf(arena, "%s/checkpoint.json", dir), &report, &err);
+	struct audit_trust trust = { arena_printf(arena, "%s/checkpoint.json", dir), NULL };
+	err_status status = audit_verify(paths, count, &trust, &report, &err);
 	CHECK_INT(c, name, status, ERR_OK);
 	CHECK_INT(c, name, report.records, records);
 	CHECK(c, name, report.is_covered);
 	if (status != ERR_OK)
 		printf("%s: %s\n", name, err.text);
+}
+
+// Only the key itself is trusted, not one that differs in a bit; without one it is told.
+static void check_pinned_key(struct check *c, const char *dir)
+{
+	AUTO(arena_freep) struct arena *arena = arena_new(1 << 20);
+	AUTO(audit_key_wipe) struct audit_key own = { 0 };
+	const char *const *paths = NULL;
+	size_t count = 0;
+	struct audit_report report = { 0 };
+	struct err err = { 0 };
+	unsigned char key[AUDIT_KEY_BYTES];
+	CHECK_INT(c, "files", audit_list_files(arena, dir, &paths, &count, &err), ERR_OK);
+	CHECK_INT(c, "key", audit_key_load(arena_printf(arena, "%s/signing.key", dir), &own, &err),
+		  ERR_OK);
+	struct audit_trust trust = { arena_printf(arena, "%s/checkpoint.json", dir), NULL };
+	CHECK_INT(c, "not pinned", audit_verify(paths, count, &trust, &report, &err), ERR_OK);
+	CHECK(c, "names the key", memcmp(report.key, own.public_, sizeof report.key) == 0);
+	trust.key = key;
+	memcpy(key, own.public_, sizeof key);
+	CHECK_INT(c, "pinned", audit_verify(paths, count, &trust, &report, &err), ERR_OK);
+	for (size_t bit = 0; bit < 8 * sizeof key; bit += 51) {
+		memcpy(key, own.public_, sizeof key);
+		key[bit / 8] ^= (unsigned char)(1u << (bit % 8));
+		CHECK_INT(c, "another key", audit_verify(paths, count, &trust, &report, &err),
+			  ERR_INTERNAL);
+		CHECK_INT(c, "another key", report.fault, AUDIT_CHECKPOINT);
+		CHECK(c, "is not covered", !report.is_covered);
+	}
 }
 
 static void check_rotation(struct check *c, struct loop *loop, const char *dir)
@@ -75,6 +104,7 @@ static void check_rotation(struct check *c, struct loop *loop, const char *dir)
 	}
 	audit_close(audit);
 	verify(c, "rotated", dir, 50);
+	check_pinned_key(c, dir);
 	audit = open_log(c, loop, dir, 2000);
 	CHECK_INT(c, "found again", audit_stats(audit).records, 50);
 	for (int i = 0; i < 100; i++)

@@ -155,6 +155,20 @@ static void check_checkpoint_text(struct check *c, struct log *log, const struct
 	CHECK_INT(c, "empty", audit_checkpoint_decode(STR("{}"), &back, &err), ERR_INVALID);
 }
 
+static void check_public_text(struct check *c, const struct audit_key *key)
+{
+	char text[2 * AUDIT_KEY_BYTES + 1];
+	unsigned char back[AUDIT_KEY_BYTES] = { 0 };
+	audit_public_format(key->public_, text);
+	CHECK(c, "there", audit_public_parse(str_of(text), back));
+	CHECK(c, "and back", memcmp(back, key->public_, sizeof back) == 0);
+	CHECK(c, "too short", !audit_public_parse(str_slice(str_of(text), 0, 62), back));
+	CHECK(c, "empty", !audit_public_parse(STR(""), back));
+	text[7] = 'g';
+	CHECK(c, "no digit", !audit_public_parse(str_of(text), back));
+	CHECK(c, "untouched", memcmp(back, key->public_, sizeof back) == 0);
+}
+
 int main(void)
 {
 	struct check c = { 0, 0 };
@@ -169,6 +183,7 @@ int main(void)
 	check_inserted(&c, &log);
 	check_rewritten(&c, &log, &key);
 	check_checkpoint_text(&c, &log, &key);
+	check_public_text(&c, &key);
 	log_done(&log);
 	return check_done(&c);
 }

@@ -78,6 +78,7 @@ void cli_problem_read(struct arena *arena, struct str body, struct str *ret_code
 		return;
 	*ret_code = arena_dup(arena, json_text(problem, "code"));
 	*ret_detail = arena_dup(arena, json_text(problem, "detail"));
+	cli_make_plain((char *)(uintptr_t)ret_detail->data); // our own copy
 }
 
 static int tell_problem(struct cli *cli, const struct http_reply *reply)

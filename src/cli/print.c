@@ -11,8 +11,16 @@ void cli_print_json(const json_t *value)
 	(void)fputc('\n', stdout);
 }
 
-// Text of a member for people: lists joined by commas, control bytes as '?', so that a hostile
-// name cannot move the cursor.
+void cli_make_plain(char *text)
+{
+	for (unsigned char *p = (unsigned char *)text; p != NULL && *p != '\0'; p++) {
+		bool is_c1 = p[0] == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f; // U+0080 to U+009F
+		if (*p < 0x20 || *p == 0x7f || is_c1)
+			*p = '?';
+	}
+}
+
+// Text of a member for people: lists joined by commas, made plain.
 static const char *cell(struct arena *arena, const json_t *row, const char *path)
 {
 	const json_t *value = json_at(row, path);
@@ -28,10 +36,7 @@ static const char *cell(struct arena *arena, const json_t *row, const char *path
 		buf_put(&text, json_dump(arena, value));
 	}
 	char *out = arena_cstr(arena, buf_str(&text));
-	for (char *p = out; p != NULL && *p != '\0'; p++) {
-		if ((unsigned char)*p < 0x20 || *p == 0x7f)
-			*p = '?';
-	}
+	cli_make_plain(out);
 	return out == NULL ? "" : out;
 }
 

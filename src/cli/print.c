@@ -15,6 +15,8 @@ void cli_make_plain(char *text)
 {
 	for (unsigned char *p = (unsigned char *)text; p != NULL && *p != '\0'; p++) {
 		bool is_c1 = p[0] == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f; // U+0080 to U+009F
+		if (is_c1)
+			p[1] = '?';
 		if (*p < 0x20 || *p == 0x7f || is_c1)
 			*p = '?';
 	}

@@ -35,13 +35,24 @@ static void add_reason(json_t *body, const struct reason *reason)
 
 // ---- waiting for quota
 
+// GPUs are named when it is GPUs that are lacking; the text says what in any case.
+static void add_too_small(json_t *body, const struct tenant_quota *quota,
+			  const struct quota_amount *need, const char *text)
+{
+	bool is_gpus = need->gpus > quota->gpus;
+	add_reason(body, &(struct reason){ "QuotaTooSmall", is_gpus ? need->gpus : 0,
+					   is_gpus ? quota->gpus : 0, text });
+}
+
 static void explain_quota(struct call *call, const json_t *request)
 {
 	struct tenant_load load = { 0 };
 	struct tenant_quota quota;
 	struct request_spec spec;
+	struct err err;
 	json_t *body = explain_new("waits");
 	(void)view_request_spec(request, &spec);
+	struct quota_amount need = quota_need_of(&spec);
 	view_tenant_quota(objects_find(call->api->objects, OBJECT_TENANT, STR(""), call->tenant),
 			  &quota);
 	if (!view_tenant_load(call->api->objects, call->arena, call->tenant, NULL, &load))
@@ -51,10 +62,13 @@ static void explain_quota(struct call *call, const json_t *request)
 			(void)json_object_set_new(body, "position",
 						  json_integer(load.entries[i].position));
 	}
+	bool is_too_large = quota_check_alone(&quota, &need, &err) != ERR_OK;
+	if (is_too_large)
+		add_too_small(body, &quota, &need, err.text);
 	if (objects_are_local(call->api->objects)) {
 		add_reason(body, &(struct reason){ "NoCluster", 0, 0,
 						   "connect the server to a Kubernetes cluster" });
-	} else {
+	} else if (!is_too_large) {
 		const char *next =
 			arena_printf(call->arena,
 				     "wait until %" PRId64 " GPUs of the tenant are released, or "
@@ -149,7 +163,8 @@ static void explain_pod(struct call *call, json_t *pod)
 static bool has_own_reason(const json_t *request)
 {
 	struct str reason = json_text(request, "status.reason");
-	return reason.len > 0 && !str_eq_c(reason, "QuotaExceeded");
+	return reason.len > 0 && !str_eq_c(reason, "QuotaExceeded") &&
+	       !str_eq_c(reason, "QuotaTooSmall");
 }
 
 void handle_request_explain(struct call *call)
@@ -250,8 +265,7 @@ static json_t *check_fit(struct call *call, const struct request_spec *spec, str
 	}
 	if (quota_check_alone(&quota, &need, &err) != ERR_OK) {
 		put_text(body, "state", STR("refused"));
-		add_reason(body,
-			   &(struct reason){ "QuotaTooSmall", need.gpus, quota.gpus, err.text });
+		add_too_small(body, &quota, &need, err.text);
 	} else if (load.waiting_gpus > 0 || !quota_fits(&quota, &load.used, &need)) {
 		if (str_eq_c(json_text(body, "state"), "fits"))
 			put_text(body, "state", STR("waits"));

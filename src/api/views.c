@@ -296,7 +296,7 @@ bool view_tenant_load(const struct objects *objects, struct arena *arena, struct
 	view_tenant_quota(objects_find(objects, OBJECT_TENANT, STR(""), tenant), &quota);
 	quota_admit(&quota, load.entries, load.count, &load.used);
 	for (size_t i = 0; i < load.count; i++)
-		load.waiting_gpus += load.entries[i].is_admitted ? 0 : load.entries[i].need.gpus;
+		load.waiting_gpus += load.entries[i].position > 0 ? load.entries[i].need.gpus : 0;
 	*ret_load = load;
 	return true;
 }

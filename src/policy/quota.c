@@ -79,13 +79,16 @@ void quota_admit(const struct tenant_quota *quota, struct quota_entry *entries, 
 	ASSERT(quota != NULL && (count == 0 || entries != NULL));
 	if (count > 1)
 		qsort(entries, count, sizeof *entries, entry_order);
+	const struct quota_amount nothing = { 0 };
 	struct quota_amount used = { 0 };
 	int64_t position = 0;
 	for (size_t i = 0; i < count; i++) {
 		struct quota_entry *entry = &entries[i];
 		entry->is_admitted = entry->holds ||
 				     (position == 0 && quota_fits(quota, &used, &entry->need));
-		entry->position = entry->is_admitted ? 0 : ++position;
+		entry->is_too_large = !entry->is_admitted &&
+				      !quota_fits(quota, &nothing, &entry->need);
+		entry->position = entry->is_admitted || entry->is_too_large ? 0 : ++position;
 		if (entry->is_admitted)
 			add(&used, &entry->need);
 	}

@@ -18,9 +18,10 @@ struct quota_entry {
 	request_class class_;
 	int64_t created_s;
 	struct quota_amount need;
-	bool holds;       // in: was let through before and has not ended
-	bool is_admitted; // out
-	int64_t position; // out: 1 is next; 0 when admitted
+	bool holds;        // in: was let through before and has not ended
+	bool is_admitted;  // out
+	bool is_too_large; // out: by itself more than the quota; nobody waits for it
+	int64_t position;  // out: 1 is next; 0 when admitted or too large
 };
 
 struct quota_amount quota_need_of(const struct request_spec *spec);
@@ -30,7 +31,8 @@ MUST_USE err_status quota_check_alone(const struct tenant_quota *quota,
 bool quota_fits(const struct tenant_quota *quota, const struct quota_amount *used,
 		const struct quota_amount *need);
 // Lets waiting entries through in the order class, creation, name, and stops at the first that
-// does not fit, so that a large request is not starved by small ones. Sorts the entries.
+// does not fit, so that a large request is not starved by small ones; what alone is more than the
+// quota (it may have been lowered) is passed over. Sorts the entries.
 // ret_used (may be NULL) gets what all admitted ones hold.
 void quota_admit(const struct tenant_quota *quota, struct quota_entry *entries, size_t count,
 		 struct quota_amount *ret_used);

@@ -337,6 +337,30 @@ def test_what_does_not_fit_the_quota_waits_and_follows(cluster, server, red):
     wait_for("w4 follows", lambda: cluster.kubectl("-n", "red", "get", "job", "w4", check=False).returncode == 0)
 
 
+def test_what_no_longer_fits_the_quota_at_all_blocks_nobody(cluster, server):
+    server.tenant("lime", {"gpus": 2, "cpu": "100", "memory": "640Gi", "pods": 100})
+    token = server.token("lime", "lea", "tenant-admin")[0]
+    wait_for("ready", lambda: server.get("/v1/tenants/lime").json["state"] == "Ready")
+    for name, gpus in (("holds", 2), ("large", 2), ("small", 1)):
+        assert server.post("/v1/tenants/lime/requests", {**BODY, "gpus": gpus, "name": name}, token=token).status == 201
+        wait_for(name, lambda name=name: server.get(f"/v1/requests/lime.{name}").json.get("reason"))
+    assert server.get("/v1/requests/lime.large").json["position"] == 1
+    assert server.call("PATCH", "/v1/tenants/lime", {"quota": {"gpus": 1}}).status == 200
+    large = wait_for("the reason", lambda: (lambda r: r["reason"] == "QuotaTooSmall" and r)(
+        server.get("/v1/requests/lime.large").json))
+    assert large["state"] == "Pending" and "position" not in large and "quota is 1" in large["message"]
+    reason = server.get("/v1/requests/lime.large/explain", token=token).json["reasons"][0]
+    assert (reason["code"], reason["need"], reason["have"]) == ("QuotaTooSmall", 2, 1)
+    assert server.get("/v1/requests/lime.small").json["position"] == 1
+    assert server.call("DELETE", "/v1/requests/lime.holds", token=token).status == 202
+    wait_for("the small one passes", lambda: cluster.kubectl("-n", "lime", "get", "job", "small",
+                                                             check=False).returncode == 0)
+    assert server.call("PATCH", "/v1/tenants/lime", {"quota": {"gpus": 3}}).status == 200
+    wait_for("the large one follows", lambda: cluster.kubectl("-n", "lime", "get", "job", "large",
+                                                              check=False).returncode == 0)
+    assert server.call("DELETE", "/v1/tenants/lime").status == 202
+
+
 def test_a_request_does_not_change(cluster, red):
     said = cluster.refused("-n", "red", "patch", "gpurequest", "w4", "--type=merge", "-p", '{"spec":{"gpus":8}}')
     assert "only cancel" in said

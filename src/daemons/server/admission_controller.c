@@ -5,13 +5,21 @@
 
 enum { LOAD_ARENA_BYTES = 64 * 1024 * 1024 };
 
-static bool says_it_waits(const json_t *request)
+// Whether the status says why, as it is now: the quota may have changed.
+static bool says_it_waits(const json_t *request, const struct quota_entry *entry,
+			  const struct tenant_quota *quota)
 {
-	return str_eq_c(json_text(request, "status.reason"), "QuotaExceeded");
+	struct err err;
+	struct str reason = json_text(request, "status.reason");
+	if (!entry->is_too_large)
+		return str_eq_c(reason, "QuotaExceeded");
+	return str_eq_c(reason, "QuotaTooSmall") &&
+	       quota_check_alone(quota, &entry->need, &err) != ERR_OK &&
+	       str_eq_c(json_text(request, "status.message"), err.text);
 }
 
 static void take_entry(struct controllers *controllers, struct str tenant,
-		       const struct quota_entry *entry)
+		       const struct tenant_quota *quota, const struct quota_entry *entry)
 {
 	char text[OBJECT_KEY_BYTES];
 	struct str key = object_key(tenant, entry->name, text);
@@ -20,7 +28,7 @@ static void take_entry(struct controllers *controllers, struct str tenant,
 		return;
 	if (entry->is_admitted)
 		(void)map_set(controllers->admitted, key, controllers);
-	if (entry->is_admitted || !says_it_waits(request))
+	if (entry->is_admitted || !says_it_waits(request, entry, quota))
 		workqueue_add(controllers->requests, key);
 }
 
@@ -43,11 +51,12 @@ void admission_reconcile(void *arg, struct str key)
 		pass_end(pass, &err);
 		return;
 	}
-	bool has_tenant = objects_find(controllers->objects, OBJECT_TENANT, STR(""), tenant) !=
-			  NULL;
+	const json_t *owner = objects_find(controllers->objects, OBJECT_TENANT, STR(""), tenant);
+	struct tenant_quota quota;
+	view_tenant_quota(owner, &quota);
 	for (size_t i = 0; i < load.count; i++) {
-		load.entries[i].is_admitted = load.entries[i].is_admitted && has_tenant;
-		take_entry(controllers, tenant, &load.entries[i]);
+		load.entries[i].is_admitted = load.entries[i].is_admitted && owner != NULL;
+		take_entry(controllers, tenant, &quota, &load.entries[i]);
 	}
 	pass_end(pass, NULL);
 }

@@ -209,11 +209,19 @@ static json_t *status_of(const struct progress_input *input, const struct state 
 json_t *progress_refused(const json_t *request, bool is_final, const char *reason,
 			 const char *message, const char *now)
 {
-	struct progress_input input = {
-		.request = request, .is_admitted = true, .has_tenant = true, .now = now
-	};
+	struct progress_input input = { .request = request, .is_admitted = true, .now = now };
 	struct state state = { is_final ? PHASE_FAILED : PHASE_PENDING, reason, message };
 	return status_of(&input, &state);
+}
+
+static bool is_too_large(const struct progress_input *input, struct err *err)
+{
+	struct tenant_quota quota;
+	struct request_spec spec;
+	(void)view_request_spec(input->request, &spec);
+	view_tenant_quota(input->tenant, &quota);
+	struct quota_amount need = quota_need_of(&spec);
+	return quota_check_alone(&quota, &need, err) != ERR_OK;
 }
 
 // A text of the state may stay in err.
@@ -224,9 +232,11 @@ static struct state state_without_job(const struct progress_input *input, struct
 				       "its Job was deleted by somebody else" };
 	if (request_check_object(json_at(input->request, "spec"), err) != ERR_OK)
 		return (struct state){ PHASE_FAILED, "InvalidSpec", err->text };
-	if (!input->has_tenant)
+	if (input->tenant == NULL)
 		return (struct state){ PHASE_PENDING, "NoTenant",
 				       "its namespace belongs to no tenant" };
+	if (!input->is_admitted && is_too_large(input, err))
+		return (struct state){ PHASE_PENDING, "QuotaTooSmall", err->text };
 	if (!input->is_admitted)
 		return (struct state){ PHASE_PENDING, "QuotaExceeded",
 				       "it waits until the tenant's quota has room" };
@@ -251,7 +261,7 @@ struct progress progress_plan(const struct progress_input *input)
 		state = (struct state){ PHASE_CANCELLED, "Cancelled", "cancelled on request" };
 		plan.act = input->job != NULL ? PROGRESS_DELETE_JOB : PROGRESS_NONE;
 	} else if (input->job == NULL && state.phase == PHASE_PENDING && input->is_admitted &&
-		   input->has_tenant) {
+		   input->tenant != NULL) {
 		plan.act = PROGRESS_CREATE_JOB;
 	}
 	plan.status = status_of(input, &state);

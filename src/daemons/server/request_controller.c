@@ -119,7 +119,7 @@ static struct progress plan_of(struct controllers *controllers, const json_t *re
 		.request = request,
 		.job = view_request_job(controllers->objects, request),
 		.pod = view_request_pod(controllers->objects, request),
-		.has_tenant = owner != NULL,
+		.tenant = owner,
 		.now = time_format(world_wall_s(loop_world(controllers->loop)), now),
 	};
 	char text[OBJECT_KEY_BYTES];

@@ -62,7 +62,7 @@ static struct quota_entry entry(const char *name, request_class class_, int64_t 
 				int64_t gpus)
 {
 	return (struct quota_entry){ str_of(name), class_, created_s, { gpus, 0, 0, 1 },
-				     false,        false,  0 };
+				     false,        false,  false,     0 };
 }
 
 static void check_admit(struct check *c)
@@ -89,9 +89,49 @@ static void check_admit(struct check *c)
 	// What was let through stays so, also when the quota is lowered.
 	quota.gpus = 0;
 	quota_admit(&quota, entries, ARRAY_COUNT(entries), &used);
+	CHECK_INT(c, "nothing to wait for", entries[1].position, 0);
 	CHECK(c, "kept", entries[0].is_admitted && !entries[1].is_admitted);
 	quota_admit(&quota, NULL, 0, &used);
 	CHECK_INT(c, "none", used.gpus, 0);
+}
+
+static const struct {
+	const char *name;
+	struct quota_amount need;
+	bool is_too_large;
+} sizes[] = {
+	{ "GPUs", { 5, 1, 1, 1 }, true },
+	{ "cpu", { 1, 101, 1, 1 }, true },
+	{ "memory", { 1, 1, 101, 1 }, true },
+	{ "the most of everything", { 4, 100, 100, 1 }, false },
+};
+
+// What can never fit is passed over; what only has to wait blocks as before.
+static void check_too_large(struct check *c)
+{
+	struct tenant_quota quota = { 4, 100, 100, 10 };
+	for (size_t i = 0; i < ARRAY_COUNT(sizes); i++) {
+		struct quota_entry entries[] = {
+			entry("held", REQUEST_TRAINING, 0, 1),
+			entry("first", REQUEST_TRAINING, 10, 0),
+			entry("second", REQUEST_TRAINING, 20, 1),
+			entry("third", REQUEST_TRAINING, 30, 4),
+		};
+		entries[0].holds = true;
+		entries[1].need = sizes[i].need;
+		quota_admit(&quota, entries, ARRAY_COUNT(entries), NULL);
+		bool is_too_large = sizes[i].is_too_large;
+		CHECK(c, sizes[i].name, entries[1].is_too_large == is_too_large);
+		CHECK(c, sizes[i].name, !entries[1].is_admitted);
+		CHECK_INT(c, sizes[i].name, entries[1].position, is_too_large ? 0 : 1);
+		CHECK(c, sizes[i].name, entries[2].is_admitted == is_too_large);
+		CHECK_INT(c, sizes[i].name, entries[3].position, is_too_large ? 1 : 3);
+	}
+	quota.gpus = 0;
+	struct quota_entry held = entry("held", REQUEST_TRAINING, 0, 1);
+	held.holds = true;
+	quota_admit(&quota, &held, 1, NULL);
+	CHECK(c, "what holds stays", held.is_admitted && !held.is_too_large);
 }
 
 static void check_ids(struct check *c)
@@ -129,6 +169,7 @@ int main(void)
 	check_possible(&c);
 	check_alone(&c);
 	check_admit(&c);
+	check_too_large(&c);
 	check_ids(&c);
 	check_inventory(&c);
 	return check_done(&c);

@@ -19,6 +19,11 @@ static const struct {
 	  "Pending", "WaitingForPod" },
 	{ "new, quota is full", "{" META "," SPEC "}", NULL, NULL, false, true, PROGRESS_NONE,
 	  "Pending", "QuotaExceeded" },
+	{ "more than the whole quota", "{" META ",\"spec\":{\"gpus\":5,\"image\":\"x\"}}", NULL,
+	  NULL, false, true, PROGRESS_NONE, "Pending", "QuotaTooSmall" },
+	{ "more than the whole quota, let through before it was lowered",
+	  "{" META ",\"spec\":{\"gpus\":5,\"image\":\"x\"}}", NULL, NULL, true, true,
+	  PROGRESS_CREATE_JOB, "Pending", "WaitingForPod" },
 	{ "no tenant", "{" META "," SPEC "}", NULL, NULL, true, false, PROGRESS_NONE, "Pending",
 	  "NoTenant" },
 	{ "job, no pod yet", "{" META "," SPEC "}", JOB, NULL, true, true, PROGRESS_NONE, "Pending",
@@ -95,6 +100,7 @@ static json_t *parse(const char *text)
 
 static void check_cases(struct check *c)
 {
+	AUTO(json_decrefp) json_t *tenant = parse("{\"spec\":{\"quota\":{\"gpus\":4}}}");
 	for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
 		AUTO(json_decrefp) json_t *request = parse(cases[i].request);
 		AUTO(json_decrefp) json_t *job = parse(cases[i].job);
@@ -103,7 +109,7 @@ static void check_cases(struct check *c)
 						.job = job,
 						.pod = pod,
 						.is_admitted = cases[i].is_admitted,
-						.has_tenant = cases[i].has_tenant,
+						.tenant = cases[i].has_tenant ? tenant : NULL,
 						.now = "T9" };
 		struct progress plan = progress_plan(&input);
 		AUTO(json_decrefp) json_t *status = plan.status;
@@ -129,7 +135,7 @@ static void check_pod_facts(struct check *c)
 			    "\"conditions\":[" BOUND
 			    "],\"containerStatuses\":[{\"state\":{\"running\":"
 			    "{\"startedAt\":\"T2\"}}}]}}");
-	struct progress_input input = { request, job, pod, true, true, "T9" };
+	struct progress_input input = { request, job, pod, true, request, "T9" };
 	struct progress plan = progress_plan(&input);
 	AUTO(json_decrefp) json_t *status = plan.status;
 	CHECK_STR(c, "node", json_text(status, "nodeName"), "n");

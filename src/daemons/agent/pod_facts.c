@@ -156,17 +156,26 @@ static void take_status(const struct pod *pod, struct pod_facts *facts)
 	(void)take_finishes(&status->ephemeral, facts);
 }
 
+// A tenant labels its own pods as it likes: a request of another namespace is not its.
+static struct str request_of(const struct kobj_meta *meta)
+{
+	struct str request = kobj_pairs_get(&meta->labels, STR("gpuaas.io/request"));
+	struct str namespace_ = meta->namespace_;
+	bool is_own = request.len > namespace_.len && str_starts(request, namespace_) &&
+		      request.data[namespace_.len] == '.';
+	return is_own ? request : STR("");
+}
+
 static err_status take_pod(const struct pod *pod, const char *resource, struct pod_facts *facts,
 			   struct err *err)
 {
 	const struct kobj_meta *meta = &pod->meta;
-	struct str request = kobj_pairs_get(&meta->labels, STR("gpuaas.io/request"));
 	if (meta->uid.len == 0 || meta->name.len == 0)
 		return err_set(err, ERR_INVALID, "pod without uid or name");
 	if (!copy_text(facts->uid, sizeof facts->uid, meta->uid) ||
 	    !copy_text(facts->namespace_, sizeof facts->namespace_, meta->namespace_) ||
 	    !copy_text(facts->name, sizeof facts->name, meta->name) ||
-	    !copy_text(facts->request, sizeof facts->request, request))
+	    !copy_text(facts->request, sizeof facts->request, request_of(meta)))
 		return err_set(err, ERR_INVALID, "pod with a name or label that is too long");
 	facts->created_s = meta->created_s;
 	facts->deleted_s = meta->deleted_s;

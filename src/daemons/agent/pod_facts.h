@@ -22,7 +22,7 @@ struct pod_container {
 
 struct pod_facts {
 	char uid[POD_SHORT_BYTES], namespace_[POD_SHORT_BYTES], name[POD_NAME_BYTES];
-	char request[POD_LABEL_BYTES];  // label gpuaas.io/request
+	char request[POD_LABEL_BYTES];  // label gpuaas.io/request if it is NAMESPACE.NAME
 	int64_t created_s, scheduled_s; // 0: not known
 	int64_t finished_s;             // last finish of its containers so far
 	int64_t deleted_s;

@@ -5,7 +5,7 @@
 
 #define META                                                                                       \
 	"\"metadata\":{\"name\":\"p\",\"namespace\":\"n\",\"uid\":\"u\",\"creationTimestamp\":"    \
-	"\"2026-01-01T00:00:00Z\",\"labels\":{\"gpuaas.io/request\":\"r-1\"},\"annotations\":{"    \
+	"\"2026-01-01T00:00:00Z\",\"labels\":{\"gpuaas.io/request\":\"n.r-1\"},\"annotations\":{"  \
 	"\"gpuaas.io/devices\":\"[]\",\"gpuaas.io/devices-mac\":\"ab\"}}"
 #define CONTAINERS                                                                                 \
 	"\"spec\":{\"initContainers\":[{\"name\":\"i\",\"resources\":{\"limits\":"                 \
@@ -62,9 +62,32 @@ static void check_times(struct check *c)
 		CHECK_INT(c, "containers with GPUs", facts.container_count, 2);
 		CHECK(c, "init container", facts.containers[0].is_init);
 		CHECK_INT(c, "GPUs", facts.containers[1].gpus, 2);
-		CHECK_STR(c, "request", str_of(facts.request), "r-1");
+		CHECK_STR(c, "request", str_of(facts.request), "n.r-1");
 		CHECK_STR(c, "plan", facts.plan, "[]");
 		CHECK_STR(c, "MAC", facts.plan_mac, "ab");
+	}
+}
+
+static void check_requests(struct check *c)
+{
+	static const struct {
+		const char *label, *request;
+	} cases[] = { { "n.r", "n.r" }, { "n.r.s", "n.r.s" }, { "n", "" },
+		      { "", "" },       { "other.r", "" },    { "n-2.r", "" },
+		      { "r", "" },      { ".r", "" },         { "other.n.r", "" } };
+	for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+		AUTO(arena_freep) struct arena *arena = arena_new(1 << 20);
+		AUTO(buf_done) struct buf text = { 0 };
+		struct pod_facts facts;
+		buf_printf(&text,
+			   "{\"metadata\":{\"name\":\"p\",\"namespace\":\"n\",\"uid\":\"u\","
+			   "\"labels\":{\"gpuaas.io/request\":\"%s\"}}}",
+			   cases[i].label);
+		CHECK_INT(c, cases[i].label,
+			  pod_facts_read(arena, buf_str(&text), false, "nvidia.com/gpu", &facts,
+					 NULL),
+			  ERR_OK);
+		CHECK_STR(c, cases[i].label, str_of(facts.request), cases[i].request);
 	}
 }
 
@@ -75,6 +98,7 @@ int main(void)
 	struct pod_facts facts;
 	static const char *const bad[] = { "", "[]", "{}", "{\"metadata\":{\"name\":\"p\"}}" };
 	check_times(&c);
+	check_requests(&c);
 	for (size_t i = 0; i < ARRAY_COUNT(bad); i++)
 		CHECK(&c, "refused",
 		      pod_facts_read(arena, str_of(bad[i]), false, "nvidia.com/gpu", &facts,

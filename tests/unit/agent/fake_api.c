@@ -36,7 +36,8 @@ static void put_time(struct buf *out, uint32_t number, int64_t unix_s)
 static void put_meta(struct buf *out, const struct fake_pod *pod)
 {
 	struct buf meta = { 0 };
-	char version[32];
+	char version[32], request[128];
+	(void)snprintf(request, sizeof request, "%s.req-1", pod->namespace_);
 	(void)snprintf(version, sizeof version, "%llu", (unsigned long long)pod->version);
 	put_text(&meta, 1, pod->name);
 	put_text(&meta, 3, pod->namespace_);
@@ -45,7 +46,7 @@ static void put_meta(struct buf *out, const struct fake_pod *pod)
 	put_time(&meta, 8, pod->scheduled_s - 1);
 	if (pod->deleted_s != 0)
 		put_time(&meta, 9, pod->deleted_s);
-	put_pair(&meta, 11, "gpuaas.io/request", "req-1");
+	put_pair(&meta, 11, "gpuaas.io/request", request);
 	if (pod->devices[0] != '\0') {
 		put_pair(&meta, 12, "gpuaas.io/devices", pod->devices);
 		put_pair(&meta, 12, "gpuaas.io/devices-mac", pod->mac);

@@ -273,12 +273,13 @@ static bool is_all_told(void) { return rig_count(EVENT_RELEASED) >= count_device
 static bool is_right(const struct usage_event *event, const struct job *job)
 {
 	const struct fake_pod *pod = job->pod;
-	char tenant[80];
+	char tenant[80], request[80];
 	int64_t end_s = pod->finished_s != 0 ? pod->finished_s : pod->deleted_s;
 	(void)snprintf(tenant, sizeof tenant, "t-%s", pod->namespace_);
+	(void)snprintf(request, sizeof request, "%s.req-1", pod->namespace_);
 	return event->t_s == (event->type == EVENT_BOUND ? pod->scheduled_s : end_s) &&
 	       strcmp(event->tenant, tenant) == 0 && strcmp(event->pod, pod->name) == 0 &&
-	       strcmp(event->request, "req-1") == 0 && strcmp(event->container, "main") == 0;
+	       strcmp(event->request, request) == 0 && strcmp(event->container, "main") == 0;
 }
 
 static void compare(struct check *c)

@@ -5,6 +5,7 @@
 
 #include "api/limiter.h"
 #include "api/objects.h"
+#include "api/refusals.h"
 #include "api/routes.h"
 #include "audit/audit.h"
 #include "base/metric.h"
@@ -14,7 +15,7 @@ struct ledger;
 struct reviews;
 
 struct api_limits {
-	int64_t calls_per_s; // by token, in units of route cost
+	int64_t calls_per_s; // by tenant and user, in units of route cost
 	int64_t calls_burst;
 	int64_t bad_tokens_per_s; // by peer address
 	int64_t token_life_max_s;
@@ -44,6 +45,7 @@ struct api {
 	struct http_client *scheduler; // NULL: explain works from the pods alone
 	struct reviews *reviews;       // NULL without Kubernetes
 	struct limiter *limiter;
+	struct refusals *refusals;
 	struct api_limits limits;
 	struct api_counters counters;
 	struct metric_histogram seconds[API_ROUTES_MAX];

@@ -25,13 +25,7 @@ static void refuse_token(struct call *call)
 		rest_limited(call, wait_ms);
 		return;
 	}
-	// A flood of them must not fill the disk under the audit log.
-	struct limiter_rate recorded = { 1, 60 };
-	(void)snprintf(key, sizeof key, "audit:%.*s",
-		       (int)min_size(call->request->peer_address.len, 60),
-		       call->request->peer_address.data);
-	call->is_denied = limiter_take(api->limiter, str_of(key), loop_now_ns(api->loop), 1,
-				       recorded, &wait_ms);
+	call->is_denied = true;
 	(void)rest_header_add(call, "WWW-Authenticate", STR("Bearer realm=\"gpuaas\""));
 	rest_problem(call, 401, "token_invalid",
 		     "the token is missing or not valid; log in with a token that is");

@@ -7,7 +7,7 @@
 
 #include <sodium.h>
 
-enum { TOKEN_LIFE_DEFAULT_S = 90 * 86400 };
+enum { TOKEN_LIFE_DEFAULT_S = 90 * 86400, TOKENS_ACTIVE_MAX = 50 };
 
 // What a user's name may be: it stands in paths, logs and records.
 static bool is_user_name(struct str name)
@@ -188,6 +188,23 @@ static bool may_make(struct call *call, const struct store_token *token)
 	return true;
 }
 
+static bool is_within_count(struct call *call, const struct store_token *token)
+{
+	int64_t count = 0;
+	struct err err;
+	if (store_token_count(call->api->sql, token, token->created_s, &count, &err) != ERR_OK) {
+		rest_fail(call, &err);
+		return false;
+	}
+	if (count < TOKENS_ACTIVE_MAX)
+		return true;
+	rest_problem(call, 409, "limit_exceeded",
+		     "\"" STR_FMT "\" has %lld active tokens, as many as one may have; revoke some "
+		     "or wait until they expire",
+		     STR_ARG(token->subject), (long long)count);
+	return false;
+}
+
 static void read_token(struct call *call, struct store_token *token)
 {
 	int64_t now_s = api_now_s(call->api);
@@ -246,7 +263,7 @@ void handle_token_create(struct call *call)
 		refuse_user(call);
 		return;
 	}
-	if (may_make(call, &token))
+	if (may_make(call, &token) && is_within_count(call, &token))
 		make_token(call, &token);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Token buckets by key (a token's id, a peer's address). The table has a fixed size; a bucket
+// Token buckets by key (a tenant's user, a peer's address). The table has a fixed size; a bucket
 // that is full again is forgotten first, so that only callers who are active take room.
 #pragma once
 

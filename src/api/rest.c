@@ -70,8 +70,11 @@ static bool is_within_rate(struct call *call)
 		rate = (struct limiter_rate){ api->limits.agent_calls_per_s,
 					      4 * api->limits.agent_calls_per_s };
 	int64_t wait_ms = 0;
-	struct str key = call->token_id.len > 0 ? call->token_id : call->principal.subject;
-	if (limiter_take(api->limiter, key, loop_now_ns(api->loop), call->route->cost, rate,
+	// By the person and not by the token, of which they may make more.
+	char key[200];
+	(void)snprintf(key, sizeof key, "%s:" STR_FMT "/" STR_FMT, is_agent ? "agent" : "user",
+		       STR_ARG(call->principal.tenant), STR_ARG(call->principal.subject));
+	if (limiter_take(api->limiter, str_of(key), loop_now_ns(api->loop), call->route->cost, rate,
 			 &wait_ms))
 		return true;
 	rest_limited(call, wait_ms);

@@ -44,6 +44,10 @@ struct call {
 	struct http_headers headers;
 };
 
+// Records how many refusals got no record of their own; now and then, and with UINT64_MAX at the
+// end.
+void rest_sweep_refusals(struct api *api, uint64_t now_ns);
+
 // For http_server: arg is struct api.
 void rest_begin(void *arg, struct http_exchange *exchange, const struct http_request *request);
 

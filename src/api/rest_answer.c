@@ -126,6 +126,49 @@ static void record(struct call *call, const char *stage, audit_done_fn *on_done)
 	audit_put(call->api->audit, &record, on_done, call);
 }
 
+static bool is_recorded_refusal(const struct call *call)
+{
+	const struct authz_principal *principal = &call->principal;
+	struct refused who = { .peer = call->request->peer_address };
+	if (principal->subject.len > 0)
+		who = (struct refused){ .actor = principal->subject,
+					.role = str_of(authz_role_name(principal->role)),
+					.tenant = principal->tenant };
+	return refusals_take(call->api->refusals, &who, loop_now_ns(call->api->loop));
+}
+
+static void on_count_recorded(void *arg, const struct err *err)
+{
+	(void)arg;
+	if (err != NULL)
+		log_err(LOG_ERROR, "audit record of refused calls is lost", err);
+}
+
+static void record_count(void *arg, const struct refused *who, int64_t count)
+{
+	struct api *api = arg;
+	char detail[64];
+	(void)snprintf(detail, sizeof detail, "%lld more refused", (long long)count);
+	struct audit_record record = { .stage = "denied",
+				       .request_id = STR(""),
+				       .actor = who->actor,
+				       .role = who->role,
+				       .token_id = STR(""),
+				       .tenant = who->tenant,
+				       .resource = "",
+				       .verb = "",
+				       .object = STR(""),
+				       .peer = who->peer,
+				       .code = STR(""),
+				       .detail = str_of(detail) };
+	audit_put(api->audit, &record, on_count_recorded, api);
+}
+
+void rest_sweep_refusals(struct api *api, uint64_t now_ns)
+{
+	refusals_sweep(api->refusals, now_ns, record_count, api);
+}
+
 static void finish(struct call *call)
 {
 	ASSERT(!call->is_answered);
@@ -135,7 +178,7 @@ static void finish(struct call *call)
 		record(call, call->is_audited ? "end" : "act", on_end_recorded);
 		return;
 	}
-	if (call->is_denied)
+	if (call->is_denied && is_recorded_refusal(call))
 		record(call, "denied", on_denial_recorded);
 	else
 		send_now(call);

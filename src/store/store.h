@@ -55,6 +55,9 @@ MUST_USE err_status store_token_revoke(struct sql *sql, struct str id, int64_t n
 // All tokens of a tenant, or of one subject in it; ret_count may be NULL.
 MUST_USE err_status store_token_revoke_all(struct sql *sql, struct str tenant, struct str subject,
 					   int64_t now_s, int64_t *ret_count, struct err *err);
+// Tokens of one subject that are good now; of its tenant, or of the platform when that is empty.
+MUST_USE err_status store_token_count(struct sql *sql, const struct store_token *like,
+				      int64_t now_s, int64_t *ret_count, struct err *err);
 MUST_USE err_status store_token_touch(struct sql *sql, struct str id, int64_t now_s,
 				      struct err *err);
 

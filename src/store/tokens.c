@@ -143,6 +143,30 @@ err_status store_token_revoke_all(struct sql *sql, struct str tenant, struct str
 	return status;
 }
 
+static bool take_count(void *arg, const struct sql_value *columns, size_t column_count)
+{
+	int64_t *count = arg;
+	ASSERT(column_count == 1);
+	*count = columns[0].number;
+	return false;
+}
+
+err_status store_token_count(struct sql *sql, const struct store_token *like, int64_t now_s,
+			     int64_t *ret_count, struct err *err)
+{
+	int64_t count = 0;
+	const struct sql_value args[] = { sql_text(like->tenant), sql_text(like->tenant_uid),
+					  sql_text(like->subject), sql_int(now_s) };
+	err_status status = sql_run(sql,
+				    "SELECT COUNT(*) FROM tokens WHERE tenant = ?1"
+				    " AND tenant_uid = ?2 AND subject = ?3 AND revoked_s = 0"
+				    " AND expires_s > ?4",
+				    args, ARRAY_COUNT(args), take_count, &count, err);
+	if (status == ERR_OK)
+		*ret_count = count;
+	return status;
+}
+
 err_status store_token_touch(struct sql *sql, struct str id, int64_t now_s, struct err *err)
 {
 	const struct sql_value args[] = { sql_text(id), sql_int(now_s) };

@@ -367,6 +367,57 @@ def test_rate_limit(tmp_path):
         server.stop()
 
 
+def test_more_tokens_are_no_more_calls(tmp_path):
+    server = Server(tmp_path, limits={"calls_per_second": 1, "burst": 60}).start()
+    try:
+        server.tenant("red")
+        tokens = [server.token("red", "mia")[0] for _ in range(3)]
+        answers = [server.get("/v1/whoami", token=tokens[i % 3]).status for i in range(150)]
+        assert answers[0] == 200 and 429 in answers
+        assert answers.count(200) < 150
+    finally:
+        server.stop()
+
+
+def test_refusals_do_not_fill_the_audit_log(tmp_path):
+    """So many a minute have a record each; the rest is one record of their number."""
+    server = Server(tmp_path).start()
+    try:
+        server.tenant("red")
+        tokens = [server.token("red", "mia")[0] for _ in range(4)]
+        before = len(server.audit_records())
+        for i in range(150):
+            assert server.get("/v1/tenants/blue", token=tokens[i % 4]).status == 404
+            assert server.post("/v1/tenants", {"name": f"t{i}"}, token=tokens[i % 4]).status == 403
+        for _ in range(100):
+            assert server.get("/v1/whoami", token=token_make()).status in (401, 429)
+    finally:
+        server.stop()
+    denied = [r for r in server.audit_records()[before:] if r["stage"] == "denied"]
+    counts = [r for r in denied if r.get("detail", "").endswith(" more refused")]
+    own = [r for r in denied if r.get("actor") == "mia" and r not in counts]
+    # A slow machine may begin a second minute.
+    assert 60 <= len(own) <= 120 and len(denied) <= 250
+    told = [int(r["detail"].split()[0]) for r in counts if r.get("actor") == "mia"]
+    assert len(own) + sum(told) == 300
+    assert server.audit_verify().returncode == 0
+
+
+def test_tokens_of_one_user_are_bounded(tmp_path):
+    server = Server(tmp_path).start()
+    try:
+        server.tenant("red")
+        made = [server.token("red", "mia")[1] for _ in range(50)]
+        body = {"user": "mia", "tenant": "red", "role": "member"}
+        problem = refused(server.post("/v1/tokens", body), 409, "limit_exceeded")
+        assert "revoke" in problem["detail"]
+        server.token("red", "leo")
+        assert server.call("DELETE", f"/v1/tokens/{made[0]}").status == 200
+        assert server.post("/v1/tokens", body).status == 201
+    finally:
+        server.stop()
+
+
 def test_kill_in_the_middle_of_writes(tmp_path):
     """Every acknowledged change is there after kill -9, recorded, and nothing is half made."""
     server = Server(tmp_path).start()

@@ -15,6 +15,8 @@
 enum {
 	FORGET_MAX = 200,
 	LIMITER_KEYS_MAX = 20000,
+	REFUSALS_KEYS_MAX = 4096,
+	REFUSALS_PER_MINUTE = 60, // of one caller, with an audit record each
 	DRAIN_TURNS = 100,
 	DRAIN_TURN_MS = 20,
 	DAY_S = 86400
@@ -76,6 +78,7 @@ static void upkeep(void *arg)
 		log_err(LOG_WARN, "certificate cannot be read again; the old one stays", &err);
 	if (answers_sweep(server->sql, now_s - DAY_S, false, &err) != ERR_OK)
 		log_err(LOG_WARN, "old answers cannot be removed", &err);
+	rest_sweep_refusals(&server->api, loop_now_ns(server->loop));
 	if (server->controllers != NULL)
 		controllers_forget_ended(server->controllers, now_s - server->config->ended_kept_s,
 					 FORGET_MAX);
@@ -199,7 +202,9 @@ static void fill_api(struct server *server)
 			     .not_ready = not_ready,
 			     .arg = server };
 	api->limiter = limiter_new(LIMITER_KEYS_MAX);
-	ASSERT(api->limiter != NULL && route_count <= API_ROUTES_MAX);
+	api->refusals = refusals_new(REFUSALS_KEYS_MAX, REFUSALS_PER_MINUTE);
+	ASSERT(api->limiter != NULL && api->refusals != NULL);
+	ASSERT(route_count <= API_ROUTES_MAX);
 	for (size_t i = 0; i < API_ROUTES_MAX; i++)
 		api->seconds[i] = (struct metric_histogram){ .bounds = bounds,
 							     .bounds_count = ARRAY_COUNT(bounds) };
@@ -284,9 +289,12 @@ void server_stop(struct server *server)
 	tls_ctx_free(server->tls);
 	loop_timer_free(server->upkeep);
 	recorder_free(server->recorder);
+	if (server->api.refusals != NULL)
+		rest_sweep_refusals(&server->api, UINT64_MAX);
 	audit_close(server->audit);
 	ledger_free(server->ledger);
 	limiter_free(server->api.limiter);
+	refusals_free(server->api.refusals);
 	free((void *)(uintptr_t)server->api.openapi.data);
 	sql_close(server->sql);
 	free(server);

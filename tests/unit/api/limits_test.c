@@ -2,6 +2,7 @@
 // Rate limits on a clock of the test's own, and what a TokenReview must say.
 #include "api/limiter.h"
 #include "api/object_kinds.h"
+#include "api/refusals.h"
 #include "api/reviews.h"
 #include "check.h"
 
@@ -29,6 +30,61 @@ static void check_bucket(struct check *c)
 	}
 	CHECK_INT(c, "bounded", limiter_count(limiter), 3);
 	limiter_free(limiter);
+}
+
+struct told {
+	int calls;
+	int64_t count;
+	char actor[16];
+};
+
+static void on_told(void *arg, const struct refused *who, int64_t count)
+{
+	struct told *told = arg;
+	told->calls++;
+	told->count = count;
+	(void)snprintf(told->actor, sizeof told->actor, STR_FMT, STR_ARG(who->actor));
+}
+
+static int refuse(struct refusals *refusals, const char *actor, int times, uint64_t now_ns)
+{
+	struct refused who = { str_of(actor), STR("member"), STR("red"), STR("") };
+	int recorded = 0;
+	for (int i = 0; i < times; i++)
+		recorded += refusals_take(refusals, &who, now_ns) ? 1 : 0;
+	return recorded;
+}
+
+static void check_refusals(struct check *c)
+{
+	struct refusals *refusals = refusals_new(2, 5);
+	struct told told = { 0 };
+	CHECK_INT(c, "as many as a minute has", refuse(refusals, "ann", 12, 10 * S), 5);
+	CHECK_INT(c, "another caller", refuse(refusals, "bob", 3, 10 * S), 3);
+	refusals_sweep(refusals, 69 * S, on_told, &told);
+	CHECK_INT(c, "the minute is not over", told.calls, 0);
+	CHECK_INT(c, "nor is it told", refuse(refusals, "ann", 1, 75 * S), 0);
+	CHECK_INT(c, "nothing was left out", refuse(refusals, "bob", 5, 75 * S), 5);
+	refusals_sweep(refusals, 76 * S, on_told, &told);
+	CHECK_INT(c, "one record", told.calls, 1);
+	CHECK_INT(c, "of so many", told.count, 8);
+	CHECK_STR(c, "of whom", str_of(told.actor), "ann");
+	CHECK_INT(c, "a new minute", refuse(refusals, "ann", 6, 77 * S), 5);
+	refusals_free(refusals);
+
+	refusals = refusals_new(2, 5);
+	told = (struct told){ 0 };
+	for (int i = 0; i < 100; i++) {
+		char name[8];
+		(void)snprintf(name, sizeof name, "n%d", i);
+		CHECK_INT(c, "beyond the table they share", refuse(refusals, name, 1, 77 * S),
+			  i < 7 ? 1 : 0);
+	}
+	refusals_sweep(refusals, UINT64_MAX, on_told, &told);
+	CHECK_INT(c, "all at the end", told.calls, 1);
+	CHECK_INT(c, "the others", told.count, 93);
+	CHECK_STR(c, "under one name", str_of(told.actor), "others");
+	refusals_free(refusals);
 }
 
 static const struct {
@@ -122,6 +178,7 @@ int main(void)
 {
 	struct check c = { 0, 0 };
 	check_bucket(&c);
+	check_refusals(&c);
 	check_reviews(&c);
 	check_merge(&c);
 	check_paths(&c);

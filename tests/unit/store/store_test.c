@@ -69,9 +69,17 @@ static void check_token_pages(struct check *c, struct sql *sql, struct arena *ar
 	CHECK_INT(c, "later one", store_token_list(sql, arena, &page, &tokens, &count, NULL),
 		  ERR_OK);
 	CHECK_INT(c, "a later tenant of the name has none", count, 0);
+	int64_t active = -1;
+	struct store_token like = token_of("", "bob", "blue");
+	CHECK_INT(c, "count", store_token_count(sql, &like, 199, &active, NULL), ERR_OK);
+	CHECK_INT(c, "count", active, 3);
+	CHECK_INT(c, "count", store_token_count(sql, &like, 200, &active, NULL), ERR_OK);
+	CHECK_INT(c, "expired ones do not count", active, 0);
 	CHECK_INT(c, "of one",
 		  store_token_revoke_all(sql, STR("blue"), STR("bob"), 9, &revoked, NULL), ERR_OK);
 	CHECK_INT(c, "of one", revoked, 3);
+	CHECK_INT(c, "count", store_token_count(sql, &like, 199, &active, NULL), ERR_OK);
+	CHECK_INT(c, "revoked ones do not count", active, 0);
 	CHECK_INT(c, "rest", store_token_revoke_all(sql, STR("blue"), STR(""), 9, &revoked, NULL),
 		  ERR_OK);
 	CHECK_INT(c, "rest", revoked, 2);

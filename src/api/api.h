@@ -43,6 +43,7 @@ struct api {
 	struct ledger *ledger;
 	struct k8s_client *k8s;        // NULL without Kubernetes
 	struct http_client *scheduler; // NULL: explain works from the pods alone
+	struct str scheduler_bearer;   // header value for its explain; empty: none
 	struct reviews *reviews;       // NULL without Kubernetes
 	struct limiter *limiter;
 	struct refusals *refusals;

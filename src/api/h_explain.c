@@ -146,8 +146,11 @@ static void explain_pod(struct call *call, json_t *pod)
 		return;
 	}
 	*asked = (struct asked){ call, json_incref(pod) };
+	struct http_header bearer = { STR("authorization"), call->api->scheduler_bearer };
 	struct http_call_request request = {
 		.method = "GET",
+		.headers = &bearer,
+		.header_count = bearer.value.len > 0 ? 1 : 0,
 		.path = str_of(arena_printf(call->arena, "/explain/%s/%s",
 					    json_cstr(pod, "metadata.namespace"),
 					    json_cstr(pod, "metadata.name"))),

@@ -2,6 +2,7 @@
 // Message authentication of the scheduler's plan: HMAC-SHA256 (RFC 2104) over pod UID, node and
 // the text of the devices annotation. The scheduler writes it with the Binding, the agent checks
 // it, so that no tenant can forge or move a grant. The key is shared by both and never logged.
+// From the same key comes the token by which the server asks the scheduler to explain.
 #pragma once
 
 #include "base/str.h"
@@ -20,3 +21,7 @@ MUST_USE bool mac_plan_sign(struct str key, const struct mac_plan *plan,
 			    char ret_text[MAC_TEXT_BYTES]);
 // Takes the same time whatever differs.
 MUST_USE bool mac_plan_check(struct str key, const struct mac_plan *plan, struct str text);
+// The token for /explain of the scheduler, as mac_plan_sign; false when the key is too short.
+MUST_USE bool mac_explain_token(struct str key, char ret_text[MAC_TEXT_BYTES]);
+// The value of an Authorization header; takes the same time whatever differs.
+MUST_USE bool mac_explain_check(struct str key, struct str authorization);

@@ -1,5 +1,6 @@
 """gpuaas-scheduler against a real API server, without nodes that run anything."""
 import collections
+import hmac
 import json
 import os
 import pathlib
@@ -15,6 +16,7 @@ from apiserver import ApiServer, free_port
 
 BUILD = pathlib.Path(os.environ.get("GPUAAS_BUILD", pathlib.Path(__file__).resolve().parents[2] / "build" / "gcc"))
 GPUS = 8
+PLAN_KEY = b"0123456789abcdef0123456789abcdef"
 DEFINITION = {
     "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
     "metadata": {"name": "gpunodes.gpuaas.io"},
@@ -80,7 +82,7 @@ class Scheduler:
 
     def __init__(self, server, folder, identity):
         self.port = free_port()
-        (folder / "key").write_text("0123456789abcdef0123456789abcdef")
+        (folder / "key").write_bytes(PLAN_KEY)
         self.log = folder / f"{identity}.log"
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
@@ -88,9 +90,12 @@ class Scheduler:
                  folder / "key", "--listen", f"127.0.0.1:{self.port}", "--identity", identity],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
-    def get(self, path):
+    def get(self, path, token=hmac.new(PLAN_KEY, b"explain", "sha256").hexdigest()):
+        """token None: no header."""
+        headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", headers=headers)
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=10) as answer:
+            with urllib.request.urlopen(request, timeout=10) as answer:
                 return answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.read().decode()
@@ -202,6 +207,11 @@ def test_binds_and_says_why_not(api, scheduler):
                                   "nodes": 4, "next": "ask for less or split the work over more pods"}]
     assert json.loads(scheduler.get("/explain/a/one"))["state"] == "running"
     assert "no such pod" in scheduler.get("/explain/a/nobody")
+    for token in (None, "", "0" * 64, PLAN_KEY.decode()):
+        for path in ("/explain/a/nine", "/explain?pod=a/nine", "/explain/a/nobody"):
+            assert "ask it" in scheduler.get(path, token), (path, token)
+    for path in ("/metrics", "/healthz", "/readyz"):
+        assert "ask it" not in scheduler.get(path, None), path
     events = wait_for("Events", lambda: api.call("GET", "/apis/events.k8s.io/v1/namespaces/a/events")["items"])
     assert {e["reason"] for e in events} <= {"Scheduled", "FailedScheduling"}
     wait_for("metrics", lambda: scheduler.metric("gpuaas_scheduler_binds_total") == 2)

@@ -1,11 +1,14 @@
 """gpuaas-server against a real API server alone: no node, no controller of Kubernetes, so that what
 happens is the server's own doing. Pods and Jobs are moved on by hand."""
+import hmac
+import http.server
 import json
 import os
 import pathlib
 import re
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -16,6 +19,7 @@ sys.path.insert(0, str(ROOT / "tests" / "integration"))
 from serverkit import Server  # noqa: E402
 
 BODY = {"gpus": 2, "image": "registry.example/team/train:1", "class": "training", "duration": 60}
+PLAN_KEY = b"0123456789abcdef0123456789abcdef"
 TEMPLATES = ("crds/tenant", "crds/gpurequest", "crds/gpunode", "admission", "server-rbac", "priorityclasses")
 
 
@@ -74,10 +78,34 @@ def cluster(tmp_path_factory):
         yield made
 
 
+class Explainer(http.server.BaseHTTPRequestHandler):
+    """Explains like the scheduler, to who has the token of the plan's key."""
+
+    def do_GET(self):
+        good = self.headers["Authorization"] == "Bearer " + hmac.new(PLAN_KEY, b"explain", "sha256").hexdigest()
+        reason = {"code": "Told", "need": self.path, "have": "", "nodes": 1, "next": "wait"}
+        body = json.dumps({"state": "waits", "reasons": [reason]} if good else {"error": "no"}).encode()
+        self.send_response(200 if good else 401)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
 @pytest.fixture(scope="module")
-def server(cluster, tmp_path_factory):
+def scheduler_url():
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Explainer) as made:
+        threading.Thread(target=made.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{made.server_address[1]}"
+        made.shutdown()
+
+
+@pytest.fixture(scope="module")
+def server(cluster, scheduler_url, tmp_path_factory):
     path, _ = cluster.config_of("gpuaas-server", "--duration=24h")
-    made = Server(tmp_path_factory.mktemp("server"), kubernetes=str(path)).start()
+    folder = tmp_path_factory.mktemp("server")
+    (folder / "plan.key").write_bytes(PLAN_KEY)
+    scheduler = {"url": scheduler_url, "key_file": str(folder / "plan.key")}
+    made = Server(folder, kubernetes=str(path), scheduler=scheduler).start()
     yield made
     assert made.stop() == 0
 
@@ -315,6 +343,18 @@ def test_a_request_from_its_job_to_its_end(cluster, server, red):
     assert failed["reason"] and failed["message"] and failed["ended"]
 
 
+def test_the_scheduler_explains_to_the_server(cluster, server, red):
+    assert server.post("/v1/tenants/red/requests", {**BODY, "name": "ask"}, token=red).status == 201
+    wait_for("its Job", lambda: cluster.kubectl("-n", "red", "get", "job", "ask", check=False).returncode == 0)
+    make_pod(cluster, "ask")
+    told = wait_for("its reason", lambda: (lambda r: r["code"] == "Told" and r)(
+        server.get("/v1/requests/red.ask/explain", token=red).json["reasons"][0]))
+    assert told["need"] == "/explain/red/ask-x"
+    assert server.call("DELETE", "/v1/requests/red.ask", token=red).status == 202
+    wait_for("it is cancelled", lambda: request_state(server, "ask")["state"] == "Cancelled")
+    cluster.kubectl("-n", "red", "delete", "pod", "ask-x", "--wait=false")
+
+
 def test_what_does_not_fit_the_quota_waits_and_follows(cluster, server, red):
     path = "/v1/tenants/red/requests"
     for name in ("w1", "w2", "w3", "w4"):
@@ -378,26 +418,6 @@ def test_requests_by_kubectl_are_requests(cluster, server, red):
         assert cluster.refused("apply", "-f", "-", given=json.dumps(
             {"apiVersion": "gpuaas.io/v1alpha1", "kind": "GPURequest", "metadata": {"name": "bad", "namespace": "red"},
              "spec": spec}))
-
-
-def test_what_kubectl_asks_for_beyond_all_bounds(cluster, server, red):
-    """Nothing unreadable becomes a default: the API server refuses it, or the request fails and says why."""
-    def given(kind, name, **spec):
-        meta = {"name": name, **({"namespace": "red"} if kind == "GPURequest" else {})}
-        return json.dumps({"apiVersion": "gpuaas.io/v1alpha1", "kind": kind, "metadata": meta, "spec": spec})
-
-    for field, value in (("memory", "100Ei"), ("memory", "1"), ("memory", "-1Gi"), ("cpu", "5k"), ("cpu", "0"),
-                         ("gpuMemory", "2Pi"), ("gpuMemory", "much"), ("gpus", 1025), ("durationSeconds", 0)):
-        spec = {"gpus": 1, "image": "x.y/z:1", field: value}
-        said = cluster.refused("create", "-f", "-", given=given("GPURequest", "odd", **spec))
-        assert field in said, said
-    for quota in ({"cpu": "-1"}, {"cpu": "2M"}, {"memory": "33Pi"}, {"gpus": -1}):
-        assert f"quota.{next(iter(quota))}" in cluster.refused("create", "-f", "-", given=given("Tenant", "odd", quota=quota))
-    cluster.kubectl("create", "-f", "-", given=given("GPURequest", "odd", gpus=1, image="x y"))
-    wait_for("it has failed", lambda: request_state(server, "odd")["state"] == "Failed")
-    assert request_state(server, "odd")["reason"] == "InvalidSpec"
-    assert request_state(server, "odd")["message"].startswith("image")
-    assert cluster.kubectl("-n", "red", "get", "job", "odd", check=False).returncode != 0
 
 
 def test_what_kubectl_asks_for_beyond_all_bounds(cluster, server, red):

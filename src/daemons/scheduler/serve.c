@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the scheduler shows: /metrics, /healthz, /readyz, /explain/NAMESPACE/POD. Inside the cluster
-// only and without authentication: it names pods, nodes and reasons, no secrets; people ask the
-// server, which checks their rights first.
+// What the scheduler shows: /metrics, /healthz, /readyz, /explain/NAMESPACE/POD. The first three
+// are open inside the cluster; what names pods, nodes and reasons is for the server alone, by a
+// token that both derive from the plan's key. People ask the server, which checks their rights
+// first.
 #include "daemons/scheduler/scheduler.h"
 
 #include "net/http_server.h"
+#include "sys/mac.h"
 
 #include <stdlib.h>
 
@@ -227,6 +229,11 @@ static void respond_explain(struct scheduler *s, struct http_exchange *exchange,
 	struct str namespace_, name = pod;
 	struct sched_explanation explanation;
 	AUTO(buf_done) struct buf out = { .limit = 1024 * 1024 };
+	if (!mac_explain_check(buf_str(&s->plan_key),
+			       http_header_find(&request->headers, "authorization"))) {
+		respond_error(exchange, 401, "only gpuaas-server asks here; ask it");
+		return;
+	}
 	if (s->core == NULL) {
 		respond_error(exchange, 503, "this replica is not the leader; ask again");
 		return;

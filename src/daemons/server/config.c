@@ -32,6 +32,8 @@ static const struct schema audit_schema = { .name = "audit",
 
 static const struct schema_field scheduler_fields[] = {
 	{ "url", SCHEMA_TEXT, .min = 1, .doc = "Where the scheduler answers explain." },
+	{ "key_file", SCHEMA_TEXT, .min = 1,
+	  .doc = "Key of the plan; without it the scheduler does not answer." },
 };
 static const struct schema scheduler_schema = { .name = "scheduler",
 						.doc = "Scheduler.",
@@ -117,6 +119,7 @@ err_status server_config_parse(struct str text, struct server_config *ret_config
 	config.audit_checkpoint_interval_s =
 		schema_get_duration_s(audit, "checkpoint_interval", 60);
 	config.scheduler_url = text_or(file, "scheduler.url", NULL);
+	config.scheduler_key_file = text_or(file, "scheduler.key_file", NULL);
 	config.bootstrap_token_file = text_or(file, "bootstrap_admin_token_file", NULL);
 	read_limits(&config);
 	*ret_config = config;
@@ -164,6 +167,7 @@ void server_config_print(const struct server_config *config, struct buf *out)
 		   config->audit_rotate_bytes, config->audit_checkpoint_records,
 		   config->audit_checkpoint_interval_s);
 	put_text(out, "scheduler_url", config->scheduler_url);
+	put_text(out, "scheduler_key_file", config->scheduler_key_file);
 	put_text(out, "bootstrap_admin_token_file", config->bootstrap_token_file);
 	buf_printf(out,
 		   ",\"body_bytes\":%" PRId64 ",\"connections\":%" PRId64

@@ -16,6 +16,7 @@ struct server_config {
 	const char *audit_key_file; // NULL: in the folder
 	int64_t audit_rotate_bytes, audit_checkpoint_records, audit_checkpoint_interval_s;
 	const char *scheduler_url;        // NULL: none
+	const char *scheduler_key_file;   // NULL: none
 	const char *bootstrap_token_file; // NULL: none
 	const char *namespace_;           // of our own parts
 	int64_t body_max_bytes, connections_max;

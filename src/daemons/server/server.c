@@ -8,6 +8,7 @@
 #include "policy/token.h"
 #include "sys/fs.h"
 #include "sys/log.h"
+#include "sys/mac.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,8 @@ enum {
 	REFUSALS_PER_MINUTE = 60, // of one caller, with an audit record each
 	DRAIN_TURNS = 100,
 	DRAIN_TURN_MS = 20,
-	DAY_S = 86400
+	DAY_S = 86400,
+	KEY_MAX_BYTES = 4096
 };
 #define UPKEEP_NS UINT64_C(60000000000)
 
@@ -176,8 +178,32 @@ static err_status start_objects(struct server *server, struct err *err)
 	if (server->k8s != NULL)
 		server->controllers = controllers_new(server->loop, server->objects);
 	objects_on_change(server->objects, on_change, server);
-	if (server->config->scheduler_url == NULL)
+	return ERR_OK;
+}
+
+static err_status load_scheduler_key(struct server *server, struct err *err)
+{
+	const char *file = server->config->scheduler_key_file;
+	char token[MAC_TEXT_BYTES];
+	AUTO(buf_done) struct buf key = { .limit = KEY_MAX_BYTES };
+	if (file == NULL)
 		return ERR_OK;
+	if (fs_read(file, KEY_MAX_BYTES, &key, err) != ERR_OK)
+		return err_wrap(err, "scheduler.key_file");
+	if (!mac_explain_token(buf_str(&key), token))
+		return err_set(err, ERR_INVALID,
+			       "scheduler.key_file: %s has %zu bytes, at least %d are needed", file,
+			       key.len, MAC_KEY_BYTES_MIN);
+	(void)snprintf(server->scheduler_bearer, sizeof server->scheduler_bearer, "Bearer %s",
+		       token);
+	return ERR_OK;
+}
+
+static err_status connect_scheduler(struct server *server, struct err *err)
+{
+	err_status status = load_scheduler_key(server, err);
+	if (status != ERR_OK || server->config->scheduler_url == NULL)
+		return status;
 	status = http_client_new(server->loop, server->config->scheduler_url, NULL, NULL,
 				 &server->scheduler, err);
 	return status == ERR_OK ? ERR_OK : err_wrap(err, "scheduler.url");
@@ -197,6 +223,7 @@ static void fill_api(struct server *server)
 			     .ledger = server->ledger,
 			     .k8s = server->k8s,
 			     .scheduler = server->scheduler,
+			     .scheduler_bearer = str_of(server->scheduler_bearer),
 			     .limits = server->config->limits,
 			     .put_metrics = put_metrics,
 			     .not_ready = not_ready,
@@ -243,6 +270,8 @@ static err_status start_parts(struct server *server, struct err *err)
 		status = connect_kubernetes(server, err);
 	if (status == ERR_OK)
 		status = start_objects(server, err);
+	if (status == ERR_OK)
+		status = connect_scheduler(server, err);
 	if (status != ERR_OK)
 		return status;
 	fill_api(server);

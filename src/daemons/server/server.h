@@ -26,6 +26,7 @@ struct server {
 	struct http_server *http;
 	struct loop_timer *upkeep; // once a minute: certificates, old answers
 	char agent_account[160];
+	char scheduler_bearer[80]; // header value, empty without scheduler.key_file
 	struct api api;
 };
 

@@ -42,10 +42,47 @@ static void test_plan(struct check *c)
 	CHECK(c, "short key", !mac_plan_sign(STR("short"), &plan, text));
 }
 
+// The token is of this key and this use alone.
+static void test_explain(struct check *c)
+{
+	struct str key = STR("0123456789abcdef0123456789abcdef");
+	struct str other = STR("1123456789abcdef0123456789abcdef");
+	char token[MAC_TEXT_BYTES], value[100];
+	CHECK(c, "token", mac_explain_token(key, token));
+	CHECK_STR(c, "hmac-sha256 of explain", str_of(token),
+		  "87627295e342a230d2660696099504ccffff5b8d49eaa7f1722bbe3ff03de04b");
+	static const struct {
+		const char *name, *before, *after;
+		bool good;
+	} cases[] = { { "as it should be", "Bearer ", "", true },
+		      { "no scheme", "", "", false },
+		      { "other scheme", "Basic ", "", false },
+		      { "more behind", "Bearer ", "0", false },
+		      { "two spaces", "Bearer  ", "", false } };
+	for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+		(void)snprintf(value, sizeof value, "%s%s%s", cases[i].before, token,
+			       cases[i].after);
+		CHECK(c, cases[i].name, mac_explain_check(key, str_of(value)) == cases[i].good);
+		CHECK(c, "other key", !mac_explain_check(other, str_of(value)));
+	}
+	(void)snprintf(value, sizeof value, "Bearer %s", token);
+	for (size_t i = 7; i < 7 + MAC_TEXT_BYTES - 1; i += 9) {
+		char kept = value[i];
+		value[i] = kept == '0' ? '1' : '0';
+		CHECK(c, "another digit", !mac_explain_check(key, str_of(value)));
+		value[i] = kept;
+	}
+	CHECK(c, "empty", !mac_explain_check(key, STR("")));
+	CHECK(c, "absent", !mac_explain_check(key, (struct str){ NULL, 0 }));
+	CHECK(c, "short key", !mac_explain_token(STR("short"), token));
+	CHECK(c, "short key checks nothing", !mac_explain_check(STR("short"), str_of(value)));
+}
+
 int main(void)
 {
 	struct check c = { 0 };
 	test_vector(&c);
 	test_plan(&c);
+	test_explain(&c);
 	return check_done(&c);
 }

@@ -102,8 +102,11 @@ def scraped(url, patience_s=30):
     """Which parts Prometheus has no healthy scrape of; it is given time for its first round."""
     deadline = time.monotonic() + patience_s
     while True:
-        with urllib.request.urlopen(f"{url}/api/v1/query?query=min%20by%20(job)%20(up)", timeout=10) as answer:
-            result = json.load(answer)["data"]["result"]
+        try:
+            with urllib.request.urlopen(f"{url}/api/v1/query?query=min%20by%20(job)%20(up)", timeout=10) as answer:
+                result = json.load(answer)["data"]["result"]
+        except OSError:  # it is still starting
+            result = []
         up = {r["metric"].get("job"): r["value"][1] == "1" for r in result}
         missing = [part for part in PARTS if not up.get(part)]
         if not missing or time.monotonic() > deadline:

@@ -20,6 +20,7 @@ typedef enum object_kind {
 	OBJECT_LIMITS,  // LimitRange
 	OBJECT_POLICY,  // NetworkPolicy
 	OBJECT_BINDING, // RoleBinding
+	OBJECT_EVENT,   // of Jobs whose pods are refused
 	OBJECT_KIND_COUNT,
 } object_kind;
 

@@ -465,6 +465,29 @@ def test_why_there_is_no_job(cluster, server, red):
     assert server.call("DELETE", "/v1/requests/red.taken", token=red).status == 202
 
 
+def test_why_a_job_has_no_pod(cluster, server, red):
+    """The word of Kubernetes' Job controller, which is not here: its Event is made by hand."""
+    assert server.post("/v1/tenants/red/requests", {**BODY, "gpus": 1, "name": "nopod"}, token=red).status == 201
+    wait_for("its Job", lambda: cluster.kubectl("-n", "red", "get", "job", "nopod", check=False).returncode == 0)
+    uid = cluster.json("-n", "red", "get", "job", "nopod")["metadata"]["uid"]
+
+    def refuse(name, message, of=uid):
+        cluster.kubectl("create", "-f", "-", given=json.dumps({
+            "apiVersion": "v1", "kind": "Event", "type": "Warning", "reason": "FailedCreate", "message": message,
+            "metadata": {"name": name, "namespace": "red"}, "lastTimestamp": f"2026-02-10T00:00:0{name[-1]}Z",
+            "involvedObject": {"apiVersion": "batch/v1", "kind": "Job", "name": "nopod", "namespace": "red", "uid": of}}))
+
+    refuse("nopod.0", "another Job's", of="11111111-1111-1111-1111-111111111111")
+    refuse("nopod.1", "Error creating: pods is forbidden: exceeded quota: gpuaas, used: pods=100, limited: pods=100")
+    wait_for("the reason", lambda: request_state(server, "nopod")["reason"] == "QuotaUsedByOthers")
+    assert "used: pods=100" in request_state(server, "nopod")["message"]
+    refuse("nopod.2", "Error creating: pods is forbidden: denied by a webhook")
+    wait_for("the newer reason", lambda: request_state(server, "nopod")["reason"] == "PodRefused")
+    reason = server.get("/v1/requests/red.nopod/explain", token=red).json["reasons"][0]
+    assert reason["code"] == "PodRefused" and "denied by a webhook" in reason["next"]
+    assert server.call("DELETE", "/v1/requests/red.nopod", token=red).status == 202
+
+
 def test_kill_and_away(cluster, server, red):
     """kill -9 of the server and of the API server while requests are made: each has one Job."""
     names = [f"k{i}" for i in range(30)]

@@ -100,6 +100,10 @@ void controllers_on_change(struct controllers *controllers, object_kind kind, js
 	case OBJECT_LIMITS:
 	case OBJECT_POLICY:
 	case OBJECT_BINDING: add_named(controllers->tenants, STR(""), namespace_); return;
+	case OBJECT_EVENT:
+		add_named(controllers->requests, namespace_,
+			  json_text(object, "involvedObject.name"));
+		return;
 	case OBJECT_NODE:
 	case OBJECT_KIND_COUNT: return;
 	}

@@ -117,6 +117,16 @@ static struct state failed_state(const json_t *job, const json_t *pod)
 			       json_cstr(failed, "message") };
 }
 
+// The API server's own text. The requests are within the quota by our count, so what uses it up
+// is pods that were made past them.
+static struct state refused_state(const json_t *refusal)
+{
+	const char *message = json_cstr(refusal, "message");
+	bool is_quota = strstr(message, "exceeded quota") != NULL;
+	return (struct state){ PHASE_PENDING, is_quota ? "QuotaUsedByOthers" : "PodRefused",
+			       message };
+}
+
 static struct state state_of_job(const struct progress_input *input)
 {
 	if (is_true(condition_of(input->job, "Complete")))
@@ -128,6 +138,8 @@ static struct state state_of_job(const struct progress_input *input)
 	// Between the end of the pod and the Job's word on it.
 	if (container_state(input->pod, "terminated") != NULL)
 		return (struct state){ PHASE_RUNNING, "Ending", "" };
+	if (input->pod == NULL && input->refusal != NULL)
+		return refused_state(input->refusal);
 	return waiting_state(input->pod);
 }
 

@@ -7,11 +7,12 @@
 
 struct progress_input {
 	const json_t *request;
-	const json_t *job;    // NULL: none
-	const json_t *pod;    // newest, NULL: none
-	bool is_admitted;     // through the quota; of those without a Job
-	const json_t *tenant; // NULL: none
-	const char *now;      // RFC 3339
+	const json_t *job;     // NULL: none
+	const json_t *pod;     // newest, NULL: none
+	bool is_admitted;      // through the quota; of those without a Job
+	const json_t *tenant;  // NULL: none
+	const char *now;       // RFC 3339
+	const json_t *refusal; // newest Event of the Job that its pod was refused, NULL: none
 };
 
 typedef enum progress_act {

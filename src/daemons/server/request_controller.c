@@ -110,6 +110,22 @@ static void delete_job(struct pass *pass)
 	objects_delete(pass->controllers->objects, &write);
 }
 
+static const json_t *newest_refusal(const struct objects *objects, const json_t *job)
+{
+	json_t *event;
+	const json_t *newest = NULL;
+	struct str uid = json_text(job, "metadata.uid");
+	struct str namespace_ = json_text(job, "metadata.namespace");
+	for (size_t i = 0;
+	     job != NULL && objects_next_in(objects, OBJECT_EVENT, namespace_, &i, &event);) {
+		if (str_eq(json_text(event, "involvedObject.uid"), uid) &&
+		    (newest == NULL || str_cmp(json_text(event, "lastTimestamp"),
+					       json_text(newest, "lastTimestamp")) > 0))
+			newest = event;
+	}
+	return newest;
+}
+
 static struct progress plan_of(struct controllers *controllers, const json_t *request)
 {
 	char now[TIME_TEXT_BYTES];
@@ -122,6 +138,8 @@ static struct progress plan_of(struct controllers *controllers, const json_t *re
 		.tenant = owner,
 		.now = time_format(world_wall_s(loop_world(controllers->loop)), now),
 	};
+	if (input.pod == NULL)
+		input.refusal = newest_refusal(controllers->objects, input.job);
 	char text[OBJECT_KEY_BYTES];
 	input.is_admitted = map_find(controllers->admitted, controllers_key(request, text)) != NULL;
 	return progress_plan(&input);

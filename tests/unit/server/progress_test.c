@@ -135,7 +135,7 @@ static void check_pod_facts(struct check *c)
 			    "\"conditions\":[" BOUND
 			    "],\"containerStatuses\":[{\"state\":{\"running\":"
 			    "{\"startedAt\":\"T2\"}}}]}}");
-	struct progress_input input = { request, job, pod, true, request, "T9" };
+	struct progress_input input = { request, job, pod, true, request, "T9", NULL };
 	struct progress plan = progress_plan(&input);
 	AUTO(json_decrefp) json_t *status = plan.status;
 	CHECK_STR(c, "node", json_text(status, "nodeName"), "n");
@@ -156,10 +156,47 @@ static void check_pod_facts(struct check *c)
 	json_decref(plan.status);
 }
 
+static const struct {
+	const char *name, *message, *pod, *reason;
+} refusals[] = {
+	{ "quota", "Error creating: pods is forbidden: exceeded quota: gpuaas, requested: pods=1",
+	  NULL, "QuotaUsedByOthers" },
+	{ "policy", "Error creating: pods is forbidden: no such runtime class", NULL,
+	  "PodRefused" },
+	{ "no text", "", NULL, "PodRefused" },
+	{ "a pod by now", "Error creating: exceeded quota", "{\"status\":{}}", "WaitingForNode" },
+};
+
+static void check_refusals(struct check *c)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(refusals); i++) {
+		AUTO(json_decrefp) json_t *request = parse("{" META "," SPEC "}");
+		AUTO(json_decrefp) json_t *job = parse(JOB);
+		AUTO(json_decrefp) json_t *pod = parse(refusals[i].pod);
+		AUTO(json_decrefp)
+		json_t *event = json_pack("{s:s}", "message", refusals[i].message);
+		struct progress_input input = { .request = request,
+						.job = job,
+						.pod = pod,
+						.is_admitted = true,
+						.tenant = request,
+						.now = "T9",
+						.refusal = event };
+		struct progress plan = progress_plan(&input);
+		AUTO(json_decrefp) json_t *status = plan.status;
+		CHECK_STR(c, refusals[i].name, json_text(status, "reason"), refusals[i].reason);
+		CHECK_STR(c, refusals[i].name, json_text(status, "phase"), "Pending");
+		if (pod == NULL)
+			CHECK_STR(c, refusals[i].name, json_text(status, "message"),
+				  refusals[i].message);
+	}
+}
+
 int main(void)
 {
 	struct check c = { 0, 0 };
 	check_cases(&c);
 	check_pod_facts(&c);
+	check_refusals(&c);
 	return check_done(&c);
 }

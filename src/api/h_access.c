@@ -62,6 +62,13 @@ void handle_member_put(struct call *call)
 		refuse_user(call);
 		return;
 	}
+	if (str_eq_nocase(member.user, STR("admin"))) {
+		call->fault_path = STR("user");
+		rest_problem(
+			call, 400, "invalid_field",
+			"the user name \"admin\" is the first platform admin's; choose another");
+		return;
+	}
 	if (!has_tenant(call, call->tenant))
 		return;
 	call->audit_detail =

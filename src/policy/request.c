@@ -45,7 +45,7 @@ const struct schema request_schema = { .name = "RequestSpec",
 
 static const struct schema_field env_fields[] = {
 	{ "name", SCHEMA_TEXT, .required = true, .min = 1, .max = ENV_NAME_MAX, .doc = "Name." },
-	{ "value", SCHEMA_TEXT, .max = ENV_VALUE_MAX, .doc = "Value." },
+	{ "value", SCHEMA_ANY, .doc = "Value, of any characters." },
 };
 static const struct schema env_schema = { .name = "EnvVar", SCHEMA_FIELDS(env_fields) };
 
@@ -217,6 +217,11 @@ err_status request_check_object(const json_t *spec, struct err *err)
 	{
 		if (check_env_name(json_cstr(item, "name"), NULL, err) != ERR_OK)
 			return ERR_INVALID;
+		const json_t *value = json_object_get(item, "value");
+		if (value != NULL &&
+		    (!json_is_string(value) || json_string_length(value) > ENV_VALUE_MAX))
+			return err_set(err, ERR_INVALID, "env: a value is text of at most %d bytes",
+				       ENV_VALUE_MAX);
 	}
 	int64_t longest_s = json_int(spec, "maxDurationSeconds", MAX_DURATION_DEFAULT_S);
 	if (json_int(spec, "durationSeconds", 0) > longest_s)

@@ -74,6 +74,35 @@ static err_status check_label(const struct checker *checker, const struct schema
 	return check_range(checker, field, (int64_t)text.len, "length");
 }
 
+// Whether the character at i moves the cursor, ends the line or turns the direction of writing, so
+// that what a person reads in a list or a log is not what is there. In UTF-8; C1, U+061C, U+200E/F,
+// U+2028..E, U+2066..9.
+static bool is_deceptive(struct str text, size_t i)
+{
+	unsigned char a = (unsigned char)text.data[i];
+	unsigned char b = i + 1 < text.len ? (unsigned char)text.data[i + 1] : 0;
+	unsigned char c = i + 2 < text.len ? (unsigned char)text.data[i + 2] : 0;
+	if (a < ' ' || a == 0x7f)
+		return true;
+	if (a == 0xc2)
+		return b <= 0x9f;
+	if (a == 0xd8)
+		return b == 0x9c;
+	if (a != 0xe2)
+		return false;
+	return (b == 0x80 && (c == 0x8e || c == 0x8f || (c >= 0xa8 && c <= 0xae))) ||
+	       (b == 0x81 && c >= 0xa6 && c <= 0xa9);
+}
+
+static bool is_honest(struct str text)
+{
+	for (size_t i = 0; i < text.len; i++) {
+		if (is_deceptive(text, i))
+			return false;
+	}
+	return true;
+}
+
 static err_status check_text(const struct checker *checker, const struct schema_field *field,
 			     struct str text)
 {
@@ -82,6 +111,9 @@ static err_status check_text(const struct checker *checker, const struct schema_
 	case SCHEMA_TEXT:
 		if (check_range(checker, field, (int64_t)text.len, "length") != ERR_OK)
 			return ERR_INVALID;
+		if (!is_honest(text))
+			return refuse(checker, "text without control characters and marks of the "
+					       "direction of writing");
 		return check_listed(checker, field, text);
 	case SCHEMA_LABEL: return check_label(checker, field, text);
 	case SCHEMA_TIME:

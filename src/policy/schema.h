@@ -9,7 +9,7 @@
 enum { SCHEMA_DEPTH_MAX = 4, SCHEMA_PATH_BYTES = 128 };
 
 typedef enum schema_type {
-	SCHEMA_TEXT,  // min, max: length in bytes
+	SCHEMA_TEXT,  // one line for people; min, max: length in bytes
 	SCHEMA_LABEL, // DNS label; max: length
 	SCHEMA_INT,   // min, max: value
 	SCHEMA_BOOL,

@@ -367,6 +367,18 @@ def test_rate_limit(tmp_path):
         server.stop()
 
 
+def test_names_and_notes_deceive_nobody(server):
+    members = "/v1/tenants/red/members"
+    for user in ("admin", "Admin", "mia\n", "mi\u202ea", "\u001b[2J", "m\u0430\u0456a", ""):
+        problem = refused(server.post(members, {"user": user, "role": "member"}), 400, "invalid_field")
+        assert problem["field"] == "user"
+    server.token("red", "noe")
+    token = {"user": "noe", "tenant": "red", "role": "member"}
+    for note in ("a\nb", "a\u202eb", "a\u2066b", "\u009b2J", "\u007f"):
+        assert refused(server.post("/v1/tokens", {**token, "note": note}), 400, "invalid_field")["field"] == "note"
+    assert server.post("/v1/tokens", {**token, "note": "für Läufe – nachts"}).status == 201
+
+
 def test_more_tokens_are_no_more_calls(tmp_path):
     server = Server(tmp_path, limits={"calls_per_second": 1, "burst": 60}).start()
     try:

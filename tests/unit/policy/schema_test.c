@@ -36,6 +36,23 @@ static const struct {
 	  "quota.gpus" },
 	{ "bad quantity", "{\"name\":\"red\",\"quota\":{\"memory\":\"16Gb\"}}", "invalid_field",
 	  "quota.memory" },
+	{ "umlauts, dashes, emoji",
+	  "{\"name\":\"red\",\"display_name\":\"\xc3\xa4 \xe2\x80\x93 \xf0\x9f\x98\x80\"}", NULL,
+	  NULL },
+	{ "two lines", "{\"name\":\"red\",\"display_name\":\"a\\nb\"}", "invalid_field",
+	  "display_name" },
+	{ "escape", "{\"name\":\"red\",\"display_name\":\"\\u001b[2J\"}", "invalid_field",
+	  "display_name" },
+	{ "delete", "{\"name\":\"red\",\"display_name\":\"\\u007f\"}", "invalid_field",
+	  "display_name" },
+	{ "C1", "{\"name\":\"red\",\"display_name\":\"\\u009b\"}", "invalid_field",
+	  "display_name" },
+	{ "right to left", "{\"name\":\"red\",\"display_name\":\"a\\u202eb\"}", "invalid_field",
+	  "display_name" },
+	{ "isolate", "{\"name\":\"red\",\"display_name\":\"a\\u2066b\"}", "invalid_field",
+	  "display_name" },
+	{ "Arabic letter mark", "{\"name\":\"red\",\"display_name\":\"a\\u061cb\"}",
+	  "invalid_field", "display_name" },
 	{ "quota is text", "{\"name\":\"red\",\"quota\":\"4\"}", "invalid_field", "quota" },
 };
 
@@ -187,6 +204,9 @@ static const struct {
 	  "{" OK_SPEC ",\"env\":[{\"name\":\"NVIDIA_VISIBLE_DEVICES\"}]}", "env" },
 	{ "no variable's name", "{" OK_SPEC ",\"env\":[{\"name\":\"a b\"}]}", "env" },
 	{ "unknown member", "{" OK_SPEC ",\"nodes\":2}", "nodes" },
+	{ "value of two lines", "{" OK_SPEC ",\"env\":[{\"name\":\"A\",\"value\":\"a\\nb\"}]}",
+	  NULL },
+	{ "value is a number", "{" OK_SPEC ",\"env\":[{\"name\":\"A\",\"value\":1}]}", "env" },
 };
 
 static void check_objects(struct check *c)

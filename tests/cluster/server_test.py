@@ -538,6 +538,33 @@ def test_a_tenant_deleted_by_kubectl_leaves_no_key_to_its_successor(cluster, ser
     assert server.get("/v1/whoami", token=old).status == 401
 
 
+def test_finalizers_keep_no_tenant(cluster, server, red):
+    for kind, spec in (("GPURequest", {"gpus": 1, "image": "x.y/z:1"}), ("Tenant", {})):
+        meta = {"name": "stays", "finalizers": ["example.com/never"], **({"namespace": "red"} if spec else {})}
+        given = json.dumps({"apiVersion": "gpuaas.io/v1alpha1", "kind": kind, "metadata": meta, "spec": spec})
+        assert "finalizers are not set" in cluster.refused("create", "-f", "-", given=given)
+    patch = '{"metadata":{"finalizers":["example.com/never"]}}'
+    assert "finalizers are not set" in cluster.refused("patch", "tenant", "red", "--type=merge", "-p", patch)
+    assert "finalizers are not set" in cluster.refused("-n", "red", "patch", "gpurequest", "first", "--type=merge", "-p", patch)
+
+
+def test_a_namespace_that_does_not_end_says_why(cluster, server):
+    server.tenant("plum")
+    wait_for("ready", lambda: server.get("/v1/tenants/plum").json["state"] == "Ready")
+    cluster.kubectl("delete", "namespace", "plum", "--wait=false")
+    cluster.kubectl("patch", "namespace", "plum", "--subresource=status", "--type=merge", "-p", json.dumps(
+        {"status": {"conditions": [{"type": "NamespaceFinalizersRemaining", "status": "True", "reason": "SomeFinalizersRemain",
+                                    "message": "example.com/never in 1 resource instances"}]}}))
+
+    def ready():
+        found = [c for c in server.get("/v1/tenants/plum").json.get("conditions", []) if c["type"] == "Ready"]
+        return found and found[0]["reason"] == "NamespaceTerminating" and found[0]
+
+    wait_for("what blocks it", lambda: "example.com/never" in (ready() or {}).get("message", ""))
+    assert server.get("/v1/tenants/plum").json["state"] == "Pending"
+    assert server.call("DELETE", "/v1/tenants/plum").status == 202
+
+
 def test_delete(cluster, server, red):
     assert server.call("DELETE", "/v1/tenants/red").json["state"] == "Deleting"
     assert server.get("/v1/whoami", token=red).status == 401

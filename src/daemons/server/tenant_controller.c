@@ -109,6 +109,25 @@ static void on_namespace(void *arg, const struct object_result *result)
 	next_part(pass);
 }
 
+// An earlier namespace of the name is on its way out: what keeps it, in the words of Kubernetes.
+static void wait_for_end(struct pass *pass, const json_t *namespace_)
+{
+	size_t i;
+	json_t *condition;
+	struct buf text = { .limit = 4096 };
+	buf_printf(&text, "the namespace of this name is being deleted; the tenant follows");
+	json_array_foreach(json_at(namespace_, "status.conditions"), i, condition)
+	{
+		if (str_eq_c(json_text(condition, "status"), "True"))
+			buf_printf(&text, "; %s", json_cstr(condition, "message"));
+	}
+	buf_put(&text, (struct str){ "", 1 }); // the end of a C string
+	write_status(pass, false, "NamespaceTerminating",
+		     buf_ok(&text) ? buf_str(&text).data
+				   : "the namespace of this name is being deleted");
+	buf_done(&text);
+}
+
 void tenant_reconcile(void *arg, struct str key)
 {
 	struct controllers *controllers = arg;
@@ -130,7 +149,9 @@ void tenant_reconcile(void *arg, struct str key)
 				      .body = wanted,
 				      .on_done = on_namespace,
 				      .arg = pass };
-	if (actual == NULL) {
+	if (json_at(actual, "metadata.deletionTimestamp") != NULL) {
+		wait_for_end(pass, actual);
+	} else if (actual == NULL) {
 		objects_create(controllers->objects, &write);
 	} else if (!is_ours(actual, name) || !manifest_is_covered(wanted, actual)) {
 		objects_apply(controllers->objects, &write);

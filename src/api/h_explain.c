@@ -119,21 +119,18 @@ struct asked {
 static void on_explained(void *arg, const struct http_call_result *result)
 {
 	struct asked *asked = arg;
-	struct call *call = asked->call;
-	json_t *body = NULL;
+	struct call *call = asked->call; // an answer ends the call and asked with it
+	json_t *body = NULL, *pod = asked->pod;
 	bool is_good = result->status == ERR_OK && result->code == 200 &&
 		       json_parse(result->body, &body, NULL) == ERR_OK &&
 		       json_text(body, "state").len > 0 && json_is_array(json_at(body, "reasons"));
 	if (is_good) {
 		rest_answer(call, body);
 	} else {
-		json_t *pod = asked->pod;
 		json_decref(body);
 		explain_from_pod(call, pod);
-		json_decref(pod);
-		return;
 	}
-	json_decref(asked->pod);
+	json_decref(pod);
 }
 
 static void explain_pod(struct call *call, json_t *pod)

@@ -545,7 +545,9 @@ def test_finalizers_keep_no_tenant(cluster, server, red):
         assert "finalizers are not set" in cluster.refused("create", "-f", "-", given=given)
     patch = '{"metadata":{"finalizers":["example.com/never"]}}'
     assert "finalizers are not set" in cluster.refused("patch", "tenant", "red", "--type=merge", "-p", patch)
-    assert "finalizers are not set" in cluster.refused("-n", "red", "patch", "gpurequest", "first", "--type=merge", "-p", patch)
+    assert server.post("/v1/tenants/red/requests", {**BODY, "name": "kept"}, token=red).status == 201
+    assert "finalizers are not set" in cluster.refused("-n", "red", "patch", "gpurequest", "kept", "--type=merge", "-p", patch)
+    assert server.call("DELETE", "/v1/requests/red.kept", token=red).status == 202
 
 
 def test_a_namespace_that_does_not_end_says_why(cluster, server):

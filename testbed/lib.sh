@@ -147,13 +147,20 @@ program_start() {
 	until [ -f "$tb_run/pid/$name" ] || ! kill -0 $! 2>/dev/null; do sleep 0.01; done
 }
 
+# threads_gone PID: no thread but a dead leader is left. While one is, the process still holds its
+# ports, although the leader is a zombie already.
+threads_gone() {
+	local tasks=("/proc/$1/task/"*)
+	[ ${#tasks[@]} -le 1 ]
+}
+
 # program_kill NAME: ends it at once and waits until it is gone.
 program_kill() {
 	local pid i
 	pid=$(program_pid "$1") || return 0
 	kill -KILL "$pid" 2>/dev/null || true
 	for ((i = 0; i < 1000; i++)); do
-		program_alive "$1" || return 0
+		{ program_alive "$1" || ! threads_gone "$pid"; } || return 0
 		sleep 0.01
 	done
 	die "$1 (pid $pid) does not end after SIGKILL" "it is stuck in the kernel: cat /proc/$pid/stack"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "gpu/model.h"
 #include "sched/parts.h"
 
 static bool blocks(const struct sched_taint *taint)
@@ -78,7 +79,7 @@ static bool has_features(const struct sched_spec *spec, const struct node *node)
 static bool names_model(const struct sched_spec *spec, struct str model)
 {
 	for (size_t i = 0; i < spec->gpu_model_count; i++) {
-		if (sched_model_matches(spec->gpu_models[i], model))
+		if (gpu_model_matches(spec->gpu_models[i], model))
 			return true;
 	}
 	return spec->gpu_model_count == 0;

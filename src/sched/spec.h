@@ -129,5 +129,3 @@ bool sched_tolerates(const struct sched_spec *spec, struct str key, struct str v
 // "535.104.05" -> parts; false when it is no dotted number of at most three parts.
 MUST_USE bool sched_version_parse(struct str text, struct sched_version *ret_version);
 int sched_version_cmp(const struct sched_version *a, const struct sched_version *b);
-// "A100" names "NVIDIA-A100-SXM4-80GB": every part of the name is a part of the model.
-bool sched_model_matches(struct str name, struct str model);

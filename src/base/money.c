@@ -62,6 +62,16 @@ bool money_round(wide numerator, wide denominator, int64_t *ret_nano)
 	return true;
 }
 
+wide money_gcd(wide a, wide b)
+{
+	while (b != 0) {
+		wide rest = a % b;
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
 int64_t money_to_cents(int64_t nano)
 {
 	int64_t cents = 0;

@@ -21,6 +21,9 @@ MUST_USE bool money_round(wide numerator, wide denominator, int64_t *ret_nano);
 // Nano to minor units (cents) half to even.
 int64_t money_to_cents(int64_t nano);
 
+// Greatest common divisor of two values >= 0; keeps fractions within 128 bits.
+wide money_gcd(wide a, wide b);
+
 struct money_share {
 	wide weight;     // >= 0
 	struct str name; // ties go to the smaller bytes

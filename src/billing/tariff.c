@@ -68,23 +68,13 @@ static int64_t pue_at(const struct prices *prices, int64_t t_s, int64_t *until_s
 	return value_nano;
 }
 
-static wide gcd(wide a, wide b)
-{
-	while (b != 0) {
-		wide rest = a % b;
-		a = b;
-		b = rest;
-	}
-	return a;
-}
-
 // Divides all prices and the divisor by what they have in common. The divisor stays even, so
 // that half a nano is a whole number of its units.
 static void reduce(struct tariff_step *steps, size_t count, wide *ret_divisor)
 {
 	wide common = DIVISOR / 2;
 	for (size_t i = 0; i < count; i++)
-		common = gcd(common, steps[i].price);
+		common = money_gcd(common, steps[i].price);
 	for (size_t i = 0; i < count; i++)
 		steps[i].price /= common;
 	*ret_divisor = DIVISOR / common;

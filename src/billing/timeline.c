@@ -201,16 +201,6 @@ static void apply(struct timeline *t, const struct edge *edge)
 	t->active_at[last] = at;
 }
 
-static wide gcd(wide a, wide b)
-{
-	while (b != 0) {
-		wide rest = a % b;
-		a = b;
-		b = rest;
-	}
-	return a;
-}
-
 static err_status too_fine(const struct timeline *t, struct err *err)
 {
 	return err_set(err, ERR_LIMIT,
@@ -246,7 +236,7 @@ static err_status add_up(struct timeline *t, struct err *err)
 	t->holder_count = 0;
 	for (size_t i = 0; i < t->active_count; i++) {
 		wide other = t->gpu->allocations[t->active[i]].share_den;
-		den = den / gcd(den, other) * other;
+		den = den / money_gcd(den, other) * other;
 		if (den > DEN_MAX)
 			return too_fine(t, err);
 	}

@@ -103,23 +103,13 @@ bool weights_is_zero(const struct weights *weights, size_t party)
 	return true;
 }
 
-static wide gcd(wide a, wide b)
-{
-	while (b != 0) {
-		wide rest = a % b;
-		a = b;
-		b = rest;
-	}
-	return a;
-}
-
 // Least common multiple of the denominators; 0 when it passes SUM_MAX.
 static wide common_den(const struct weights *weights)
 {
 	wide common = 1;
 	for (size_t i = 0; i < weights->class_count; i++) {
 		wide den = weights->classes[i].den;
-		if (__builtin_mul_overflow(common / gcd(common, den), den, &common) ||
+		if (__builtin_mul_overflow(common / money_gcd(common, den), den, &common) ||
 		    common > SUM_MAX)
 			return 0;
 	}
@@ -174,7 +164,8 @@ static void big_weights(const struct weights *weights, struct big_share *shares,
 	for (size_t i = 0; i < weights->class_count; i++) {
 		uint64_t class_den = (uint64_t)weights->classes[i].den;
 		big_copy(&step, den);
-		uint64_t shared = (uint64_t)gcd((wide)class_den, (wide)big_div(&step, class_den));
+		uint64_t shared =
+			(uint64_t)money_gcd((wide)class_den, (wide)big_div(&step, class_den));
 		big_copy(&step, den);
 		(void)big_div(&step, shared); // exact
 		for (size_t party = 0; party < weights->party_count; party++) {

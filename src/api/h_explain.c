@@ -3,6 +3,7 @@
 // itself where it can be reached and otherwise read from the pod's condition.
 #include "api/handlers.h"
 #include "api/request_steps.h"
+#include "k8s/condition.h"
 #include "net/http_client.h"
 
 #include <inttypes.h>
@@ -84,14 +85,7 @@ static void explain_quota(struct call *call, const json_t *request)
 
 static const json_t *condition_of(const json_t *pod, const char *type)
 {
-	size_t i;
-	json_t *condition;
-	json_array_foreach(json_at(pod, "status.conditions"), i, condition)
-	{
-		if (str_eq_c(json_text(condition, "type"), type))
-			return condition;
-	}
-	return NULL;
+	return k8s_condition_find(json_at(pod, "status.conditions"), type);
 }
 
 static void explain_from_pod(struct call *call, const json_t *pod)

@@ -103,6 +103,17 @@ bool str_to_i64(struct str s, int64_t *ret_value)
 	return true;
 }
 
+int str_hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
 static bool is_alnum_low(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 
 bool str_is_dns_label(struct str s)

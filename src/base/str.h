@@ -41,5 +41,7 @@ MUST_USE bool str_to_u64(struct str s, uint64_t *ret_value);
 bool str_is_dns_label(struct str s);
 // A DNS subdomain of RFC 1123: labels joined by dots, at most 253 bytes.
 bool str_is_dns_name(struct str s);
+// 0 to 15 of a hexadecimal digit, -1 of anything else.
+int str_hex_value(char c);
 // Valid UTF-8 without NUL.
 bool str_is_utf8(struct str s);

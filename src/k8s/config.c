@@ -313,3 +313,11 @@ err_status k8s_config_load_in_cluster(struct arena *arena, const char *mount,
 	*ret = config;
 	return ERR_OK;
 }
+
+err_status k8s_config_load(struct arena *arena, const char *where, struct k8s_config *ret,
+			   struct err *err)
+{
+	if (where != NULL && strcmp(where, "in-cluster") == 0)
+		return k8s_config_load_in_cluster(arena, NULL, ret, err);
+	return k8s_config_load_file(arena, where, ret, err);
+}

@@ -28,6 +28,9 @@ MUST_USE err_status k8s_config_load_context(struct arena *arena, const char *pat
 // mount: NULL means /var/run/secrets/kubernetes.io/serviceaccount.
 MUST_USE err_status k8s_config_load_in_cluster(struct arena *arena, const char *mount,
 					       struct k8s_config *ret, struct err *err);
+// As a program's option says: "in-cluster" or the path of a kubeconfig (NULL as above).
+MUST_USE err_status k8s_config_load(struct arena *arena, const char *where, struct k8s_config *ret,
+				    struct err *err);
 // A kubeconfig's text; folder is what relative file names in it start from. For tests and
 // fuzzing; reads the files that the text names.
 MUST_USE err_status k8s_config_parse(struct arena *arena, struct str text, const char *folder,

@@ -98,24 +98,13 @@ void grpc_message_escape(struct buf *out, struct str text)
 	}
 }
 
-static int hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 void grpc_message_unescape(struct buf *out, struct str text)
 {
 	for (size_t i = 0; i < text.len; i++) {
 		int high = -1, low = -1;
 		if (text.data[i] == '%' && text.len - i > 2) {
-			high = hex_value(text.data[i + 1]);
-			low = hex_value(text.data[i + 2]);
+			high = str_hex_value(text.data[i + 1]);
+			low = str_hex_value(text.data[i + 2]);
 		}
 		if (high < 0 || low < 0) {
 			buf_put_byte(out, text.data[i]);

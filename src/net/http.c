@@ -73,17 +73,6 @@ const char *http_status_text(int status)
 	return "Unknown";
 }
 
-static int hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 static bool unescape(struct arena *arena, struct str text, bool plus_is_blank, struct str *ret_text)
 {
 	char *out = arena_alloc(arena, text.len + 1);
@@ -95,7 +84,8 @@ static bool unescape(struct arena *arena, struct str text, bool plus_is_blank, s
 		if (c == '%') {
 			if (text.len - i < 3)
 				return false;
-			int high = hex_value(text.data[i + 1]), low = hex_value(text.data[i + 2]);
+			int high = str_hex_value(text.data[i + 1]),
+			    low = str_hex_value(text.data[i + 2]);
 			if (high < 0 || low < 0)
 				return false;
 			c = (char)(high * 16 + low);

@@ -20,15 +20,6 @@ enum chunk_state {
 	AT_ERROR,
 };
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 static bool is_text(char c)
 {
 	return c == '\t' || ((unsigned char)c >= 0x20 && (unsigned char)c != 0x7f);
@@ -36,7 +27,7 @@ static bool is_text(char c)
 
 static enum chunk_state after_size(struct http1_chunks *chunks, char c)
 {
-	int digit = hex_digit(c);
+	int digit = str_hex_value(c);
 	if (digit >= 0 && chunks->digits < SIZE_DIGITS_MAX) {
 		chunks->digits++;
 		chunks->left = chunks->left * 16 + (uint64_t)digit;

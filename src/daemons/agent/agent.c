@@ -272,9 +272,7 @@ static err_status start_client(struct agent *agent, struct arena *arena, struct 
 	struct k8s_config config = { 0 };
 	if (strcmp(where, "none") == 0)
 		return ERR_OK;
-	err_status status = strcmp(where, "in-cluster") == 0
-				    ? k8s_config_load_in_cluster(arena, NULL, &config, err)
-				    : k8s_config_load_file(arena, where, &config, err);
+	err_status status = k8s_config_load(arena, where, &config, err);
 	if (status == ERR_OK)
 		status = k8s_client_new(agent->loop, &config, "gpuaas-agent/" GPUAAS_VERSION,
 					&agent->client, err);

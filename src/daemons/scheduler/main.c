@@ -95,11 +95,8 @@ static err_status load_key(struct scheduler *s, struct err *err)
 static err_status connect_api(struct scheduler *s, struct err *err)
 {
 	AUTO(arena_freep) struct arena *arena = arena_new(OBJECT_ARENA_BYTES);
-	const char *kubeconfig = s->options->kubeconfig;
 	struct k8s_config config;
-	bool in_cluster = kubeconfig != NULL && strcmp(kubeconfig, "in-cluster") == 0;
-	err_status status = in_cluster ? k8s_config_load_in_cluster(arena, NULL, &config, err)
-				       : k8s_config_load_file(arena, kubeconfig, &config, err);
+	err_status status = k8s_config_load(arena, s->options->kubeconfig, &config, err);
 	if (status != ERR_OK)
 		return status;
 	return k8s_client_new(s->loop, &config, "gpuaas-scheduler/" GPUAAS_VERSION, &s->client,

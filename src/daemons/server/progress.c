@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemons/server/progress.h"
 
+#include "k8s/condition.h"
+
 struct state {
 	request_phase phase;
 	const char *reason;
@@ -11,14 +13,7 @@ struct state {
 
 static const json_t *condition_of(const json_t *object, const char *type)
 {
-	size_t i;
-	json_t *condition;
-	json_array_foreach(json_at(object, "status.conditions"), i, condition)
-	{
-		if (str_eq_c(json_text(condition, "type"), type))
-			return condition;
-	}
-	return NULL;
+	return k8s_condition_find(json_at(object, "status.conditions"), type);
 }
 
 static bool is_true(const json_t *condition)

@@ -156,9 +156,7 @@ static err_status connect_kubernetes(struct server *server, struct err *err)
 	const char *where = server->config->kubernetes;
 	if (strcmp(where, "none") == 0)
 		return ERR_OK;
-	err_status status = strcmp(where, "in-cluster") == 0
-				    ? k8s_config_load_in_cluster(arena, NULL, &config, err)
-				    : k8s_config_load_file(arena, where, &config, err);
+	err_status status = k8s_config_load(arena, where, &config, err);
 	if (status == ERR_OK)
 		status = k8s_client_new(server->loop, &config, "gpuaas-server/" GPUAAS_VERSION,
 					&server->k8s, err);

@@ -88,6 +88,17 @@ struct sched_reason sched_fact_text(const struct sched *sched, struct str namesp
 	return reason;
 }
 
+void sched_reason_put(const struct sched_reason *reason, struct buf *out)
+{
+	buf_printf(out, "{\"code\":\"%s\",\"need\":", reason->code);
+	buf_put_json(out, reason->need);
+	buf_put_c(out, ",\"have\":");
+	buf_put_json(out, reason->have);
+	buf_printf(out, ",\"nodes\":%u,\"next\":", reason->nodes);
+	buf_put_json(out, str_of(reason->next));
+	buf_put_byte(out, '}');
+}
+
 struct sched_counts sched_counts_get(const struct sched *sched)
 {
 	struct sched_counts counts = { .nodes = map_count(sched->node_by_name),

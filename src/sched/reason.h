@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/buf.h"
 
 // Scope POD: the pod itself, no node can help. NODE: counted over nodes. Codes are stable names.
 #define SCHED_REASONS(X)                                                                           \
@@ -97,6 +98,8 @@ struct sched_reason { // as shown to people and written to files; texts in the c
 	uint32_t nodes;
 };
 
+// The JSON object that files and answers show: code, need, have, nodes, next.
+void sched_reason_put(const struct sched_reason *reason, struct buf *out);
 const char *sched_code_name(sched_code code);
 const char *sched_code_next(sched_code code);
 bool sched_code_is_pod(sched_code code);

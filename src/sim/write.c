@@ -1,17 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/sim.h"
 
-static void put_reason(const struct sched_reason *reason, struct buf *out)
-{
-	buf_printf(out, "{\"code\":\"%s\",\"need\":", reason->code);
-	buf_put_json(out, reason->need);
-	buf_put_c(out, ",\"have\":");
-	buf_put_json(out, reason->have);
-	buf_printf(out, ",\"nodes\":%u,\"next\":", reason->nodes);
-	buf_put_json(out, str_of(reason->next));
-	buf_put_byte(out, '}');
-}
-
 static void put_reasons(struct sim *sim, const struct sched_decision *decision, struct buf *out)
 {
 	AUTO(arena_freep) struct arena *arena = arena_new(1 << 20);
@@ -22,7 +11,7 @@ static void put_reasons(struct sim *sim, const struct sched_decision *decision, 
 							     &decision->facts->items[i], arena);
 		if (i > 0)
 			buf_put_byte(out, ',');
-		put_reason(&reason, out);
+		sched_reason_put(&reason, out);
 	}
 }
 

@@ -181,17 +181,6 @@ static const char *state_name(sched_state state)
 	return "";
 }
 
-static void put_reason(const struct sched_reason *reason, struct buf *out)
-{
-	buf_printf(out, "{\"code\":\"%s\",\"need\":", reason->code);
-	buf_put_json(out, reason->need);
-	buf_put_c(out, ",\"have\":");
-	buf_put_json(out, reason->have);
-	buf_printf(out, ",\"nodes\":%u,\"next\":", reason->nodes);
-	buf_put_json(out, str_of(reason->next));
-	buf_put_byte(out, '}');
-}
-
 static void explain_put(const struct sched *core, struct str namespace_, struct str name,
 			const struct sched_explanation *explanation, struct arena *arena,
 			struct buf *out)
@@ -209,7 +198,7 @@ static void explain_put(const struct sched *core, struct str namespace_, struct 
 							     &explanation->facts.items[i], arena);
 		if (i > 0)
 			buf_put_byte(out, ',');
-		put_reason(&reason, out);
+		sched_reason_put(&reason, out);
 	}
 	buf_put_c(out, "]}\n");
 }

@@ -1,0 +1,63 @@
+"""gpuaas-sim as a command: what it writes, byte for byte, and how it refuses bad input."""
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("GPUAAS_BUILD", ROOT / "build" / "gcc"))
+SCENARIO = ROOT / "tests" / "scenario" / "whole_node.yaml"
+GOLDEN = ROOT / "tests" / "golden" / "sim"
+
+
+def sim(*words):
+    return subprocess.run([BUILD / "src" / "sim" / "gpuaas-sim", *map(str, words)], capture_output=True, text=True,
+                          check=False, stdin=subprocess.DEVNULL)
+
+
+def test_feasible_nodes():
+    done = sim("feasible", SCENARIO)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == (GOLDEN / "whole_node.feasible.jsonl").read_text()
+
+
+def test_a_whole_node_waits_with_its_reason_and_then_runs(tmp_path):
+    out = tmp_path / "decisions.jsonl"
+    done = sim("run", SCENARIO, "--seed", 7, "--out", out)
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    told = [(d["verb"], d["pod"]) for d in lines]
+    assert told == [("bind", "default/small-a"), ("bind", "default/small-b"), ("wait", "default/whole"),
+                    ("refuse", "default/future"), ("bind", "default/whole")]
+    wait, refuse, last = lines[2:]
+    assert [(r["code"], r["nodes"]) for r in wait["reasons"]] == [("InsufficientResource", 2)]
+    assert [r["code"] for r in refuse["reasons"]] == ["UnknownField"]
+    assert len(set(last["devices"])) == 8 and last["t_ms"] > 50000
+
+
+def test_the_same_seed_gives_the_same_bytes(tmp_path):
+    outs = [tmp_path / f"{i}.jsonl" for i in range(3)]
+    for out, seed in zip(outs, (3, 3, 4)):
+        assert sim("run", SCENARIO, "--seed", seed, "--bind-failures", 500, "--out", out).returncode == 0
+    assert outs[0].read_bytes() == outs[1].read_bytes() != outs[2].read_bytes()
+
+
+@pytest.mark.parametrize("text, code, told", [
+    ("a: [", 1, "line"),
+    ("kind: Pod\n", 1, ""),
+    ("kind: Pod\nmetadata: {name: a, annotations: {sim.gpuaas.io/at: soon}}\n", 1, "sim.gpuaas.io/at must be seconds"),
+])
+def test_bad_files_are_refused(tmp_path, text, code, told):
+    file = tmp_path / "bad.yaml"
+    file.write_text(text)
+    done = sim("run", file)
+    assert done.returncode == code and told in done.stderr and done.stderr.startswith("gpuaas-sim: ")
+
+
+def test_usage():
+    assert sim("run", "/nowhere/f.yaml").returncode == 3
+    for words in ((), ("run",), ("dance",), ("run", SCENARIO, "--seed", "x")):
+        assert sim(*words).returncode == 2, words
+    assert sim("--help").returncode == 0

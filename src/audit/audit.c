@@ -67,8 +67,9 @@ static err_status rotate_if_due(struct audit *audit, struct err *err)
 		return ERR_OK;
 	int fd = -1;
 	err_status status = audit_files_create(audit->dir, audit->place.seq + 1, &fd, err);
+	// The room for the ends of calls that have begun is in the old file, which may grow.
 	if (status != ERR_OK)
-		return status;
+		return audit->fd >= 0 ? ERR_OK : status;
 	if (audit->fd >= 0) {
 		(void)ftruncate(audit->fd, audit->size_bytes); // gives reserved blocks back
 		(void)close(audit->fd);

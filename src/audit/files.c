@@ -136,6 +136,7 @@ err_status audit_files_create(const char *dir, int64_t first_seq, int *ret_fd, s
 	err_status status = fs_sync_folder_of(path, err);
 	if (status != ERR_OK) {
 		(void)close(fd);
+		(void)unlink(path); // or the name would stay taken for the next try
 		return status;
 	}
 	*ret_fd = fd;

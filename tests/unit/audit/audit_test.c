@@ -161,6 +161,33 @@ static void check_full(struct check *c, struct loop *loop, const char *dir)
 	verify(c, "after a full disk", dir, 152);
 }
 
+// The next file cannot be made: the old one is written on until it can.
+static void check_no_next_file(struct check *c, struct loop *loop, const char *parent)
+{
+	struct count count = { 0, 0 };
+	AUTO(arena_freep) struct arena *arena = arena_new(1 << 20);
+	const char *dir = arena_printf(arena, "%s/own", parent);
+	struct audit *audit = open_log(c, loop, dir, 1);
+	put(audit, "begin", &count);
+	loop_run_once(loop, 0);
+	const char *first = newest(c, arena, dir);
+	const char *taken = arena_printf(arena, "%s/audit-%015d.jsonl", dir, 2);
+	AUTO(fs_closep) int fd = open(taken, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	CHECK(c, "in the way", fd >= 0);
+	put(audit, "end", &count);
+	loop_run_once(loop, 0);
+	CHECK_INT(c, "the end is recorded all the same", count.durable, 2);
+	CHECK(c, "said so", audit_stats(audit).is_available);
+	CHECK(c, "out of the way", unlink(taken) == 0);
+	CHECK_STR(c, "in the old file", str_of(newest(c, arena, dir)), first);
+	put(audit, "begin", &count);
+	loop_run_once(loop, 0);
+	CHECK_INT(c, "goes on", count.durable, 3);
+	CHECK(c, "in a new file", strcmp(newest(c, arena, dir), first) != 0);
+	audit_close(audit);
+	verify(c, "whole", dir, 3);
+}
+
 static void check_damaged(struct check *c, struct loop *loop, const char *dir)
 {
 	AUTO(arena_freep) struct arena *arena = arena_new(1 << 20);
@@ -186,6 +213,7 @@ int main(void)
 	check_rotation(&c, loop, dir);
 	check_torn(&c, loop, dir);
 	check_full(&c, loop, dir);
+	check_no_next_file(&c, loop, dir);
 	check_damaged(&c, loop, dir);
 	loop_free(loop);
 	char command[64];

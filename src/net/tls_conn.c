@@ -199,7 +199,12 @@ tls_io tls_conn_write(struct tls_conn *conn, struct str data, size_t *ret_count,
 	ASSERT(data.len > 0);
 	ERR_clear_error();
 	errno = 0;
-	return result_io(conn, SSL_write_ex(conn->ssl, data.data, data.len, ret_count), err);
+	tls_io io = result_io(conn, SSL_write_ex(conn->ssl, data.data, data.len, ret_count), err);
+	if (io != TLS_ENDED)
+		return io;
+	// A socket that fails after the peer's goodbye: OpenSSL tells of the goodbye alone.
+	(void)err_set(err, ERR_UNAVAILABLE, "the connection was cut");
+	return TLS_FAILED;
 }
 
 void tls_conn_send_end(struct tls_conn *conn)

@@ -6,9 +6,12 @@
 #include "fetch.h"
 #include "web.h"
 
+#include "net/tls_conn.h"
 #include "sys/fs.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 static const struct cert_request requests[] = {
@@ -271,6 +274,46 @@ static void test_large_and_garbage(struct check *c, struct loop *loop, const str
 	tls_ctx_free(tls);
 }
 
+// A client that says goodbye, takes no more and then resets: what is left of the answer cannot be
+// written, and that must end the connection rather than wake the loop without end.
+static void test_goodbye_and_reset(struct check *c, struct loop *loop, const struct certs *certs)
+{
+	struct tls_client_config config = { .ca_file = certs_path(certs, "ca.pem") };
+	struct tls_ctx *tls = make_client_ctx(&config);
+	struct tls_ctx *server = make_server_ctx(certs, "server", false, false);
+	const struct linger reset = { .l_onoff = 1, .l_linger = 0 };
+	struct tls_conn *conn = NULL;
+	struct web web;
+	size_t sent = 0;
+	web_start(&web, loop, (struct http_server_config){ .tls = server });
+	int fd = web_dial(&web, "127.0.0.1");
+	int rc = fcntl(fd, F_SETFL, O_NONBLOCK);
+	ASSERT(rc == 0);
+	err_status status = tls_conn_connect(tls, fd, "127.0.0.1", false, &conn, NULL);
+	ASSERT(status == ERR_OK);
+	while (tls_conn_handshake(conn, NULL) == TLS_WANT_READ)
+		loop_run_once(loop, 20);
+	CHECK_INT(c, "request",
+		  tls_conn_write(conn, STR("GET /size?n=30000000 HTTP/1.1\r\nHost: a\r\n\r\n"),
+				 &sent, NULL),
+		  TLS_DONE);
+	tls_conn_send_end(conn);
+	for (int i = 0; i < 50; i++)
+		loop_run_once(loop, 5);
+	CHECK_INT(c, "asked once", web.requests, 1);
+	CHECK_INT(c, "the answer waits", http_server_connection_count(web.server), 1);
+	rc = setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+	ASSERT(rc == 0);
+	tls_conn_free(conn);
+	(void)close(fd);
+	for (int i = 0; i < 50 && http_server_connection_count(web.server) > 0; i++)
+		loop_run_once(loop, 20);
+	CHECK_INT(c, "and nothing is left", http_server_connection_count(web.server), 0);
+	web_stop(&web);
+	tls_ctx_free(server);
+	tls_ctx_free(tls);
+}
+
 int main(void)
 {
 	struct check c = { 0, 0 };
@@ -287,6 +330,7 @@ int main(void)
 	test_reload(&c, loop, &certs);
 	test_bad_files(&c, &certs);
 	test_large_and_garbage(&c, loop, &certs);
+	test_goodbye_and_reset(&c, loop, &certs);
 	certs_remove(&certs);
 	loop_free(loop);
 	return check_done(&c);

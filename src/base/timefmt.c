@@ -5,6 +5,8 @@
 
 enum { DAY_S = 86400, YEAR_MAX = 9999 };
 
+static const int64_t YEAR_10000_S = 253402300800;
+
 bool time_is_leap_year(int year) { return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0; }
 
 static int days_in_month(int year, int month)
@@ -124,7 +126,10 @@ bool time_parse(struct str text, int64_t *ret_unix_s, uint32_t *ret_ns)
 	if (c.year < 1970 || c.month < 1 || c.month > 12 || c.day < 1 ||
 	    c.day > days_in_month(c.year, c.month) || c.hour > 23 || c.minute > 59 || c.second > 59)
 		return false;
-	*ret_unix_s = time_from_civil(c) - offset_s;
+	int64_t unix_s = time_from_civil(c) - offset_s;
+	if (unix_s < 0 || unix_s >= YEAR_10000_S) // by its offset
+		return false;
+	*ret_unix_s = unix_s;
 	if (ret_ns != NULL)
 		*ret_ns = ns;
 	return true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calendar arithmetic and text of instants, UTC only, no operating system: seconds since
-// 1970-01-01T00:00:00Z as int64. Years 1970 to 9999. Format: RFC 3339.
+// 1970-01-01T00:00:00Z as int64. Years 1970 to 9999 in UTC, so what time_parse takes time_format
+// can write. Format: RFC 3339.
 #pragma once
 
 #include "base/str.h"

@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint32_t ns;
 	struct str text = { (const char *)data, size };
 	char out[TIME_TEXT_BYTES];
-	if (time_parse(text, &t, &ns) && t >= 0 && t < INT64_C(253402300800)) {
+	if (time_parse(text, &t, &ns)) {
 		bool good = time_parse(str_of(time_format_ns(t, ns, out)), &again, NULL);
 		ASSERT(good && again == t);
 	}

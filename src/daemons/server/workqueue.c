@@ -29,7 +29,7 @@ struct workqueue {
 	struct map *items;
 	struct item *head, **tail;
 	size_t running, running_max;
-	bool is_stepping;
+	size_t waiting; // items in that state, so that nobody looks for them where there are none
 	uint64_t passes, failures;
 };
 
@@ -40,6 +40,7 @@ static struct str key_of(const struct item *item)
 
 static void enqueue(struct workqueue *queue, struct item *item)
 {
+	queue->waiting -= item->state == ITEM_WAITING ? 1 : 0;
 	item->state = ITEM_QUEUED;
 	item->next = NULL;
 	*queue->tail = item;
@@ -53,7 +54,7 @@ static void wake_due(struct workqueue *queue)
 	struct str key;
 	void *value;
 	uint64_t now_ns = loop_now_ns(queue->loop), next_ns = UINT64_MAX;
-	for (size_t i = 0; map_next(queue->items, &i, &key, &value);) {
+	for (size_t i = 0; queue->waiting > 0 && map_next(queue->items, &i, &key, &value);) {
 		struct item *item = value;
 		if (item->state != ITEM_WAITING)
 			continue;
@@ -146,6 +147,7 @@ void workqueue_done(struct workqueue *queue, struct str key, bool is_good)
 	queue->failures += is_good ? 0 : 1;
 	if (!is_good) {
 		item->state = ITEM_WAITING;
+		queue->waiting++;
 		item->due_ns = loop_now_ns(queue->loop) + backoff_ns(item->failures);
 	} else if (item->is_dirty) {
 		enqueue(queue, item);

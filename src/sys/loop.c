@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sys/loop.h"
 
+#include "base/rng.h"
 #include "sys/loop_timer.h"
 #include "sys/random.h"
 
@@ -13,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EVENTS_PER_TURN = 64, SIGNAL_SLOTS = 65, WORLD_TIMERS_MAX = 1 << 20 };
+enum { EVENTS_PER_TURN = 64 };
 
 struct loop_fd {
 	struct loop *loop;
@@ -35,15 +36,6 @@ struct call_queue {
 	size_t count, cap;
 };
 
-struct world_timer {
-	struct loop *loop;
-	struct loop_timer *timer;
-	void (*fire)(void *arg);
-	void *arg;
-	uint32_t slot_i;
-	uint32_t generation; // changes at each use, so that an old id cancels nothing
-};
-
 struct loop {
 	int epoll_fd, event_fd;
 	int depth; // nested loop_run_once calls
@@ -56,9 +48,7 @@ struct loop {
 	pthread_mutex_t posted_lock; // guards posted alone
 	struct call_queue posted;
 	struct world world;
-	struct world_timer **world_timers;
-	size_t world_timer_count;
-	uint64_t random_state;
+	struct rng rng; // of the world
 	loop_fn *on_hup;
 	void *on_hup_arg;
 };
@@ -341,66 +331,7 @@ static int64_t world_wall(void *self)
 static uint64_t world_rand(void *self)
 {
 	struct loop *loop = self;
-	// splitmix64: one word of state, seeded from the kernel.
-	uint64_t z = (loop->random_state += 0x9e3779b97f4a7c15U);
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-	return z ^ (z >> 31);
-}
-
-static void world_timer_fire(void *arg)
-{
-	struct world_timer *wt = arg;
-	void (*fire)(void *) = wt->fire;
-	wt->fire = NULL;
-	fire(wt->arg);
-}
-
-static struct world_timer *world_timer_slot(struct loop *loop)
-{
-	for (size_t i = 0; i < loop->world_timer_count; i++)
-		if (loop->world_timers[i]->fire == NULL)
-			return loop->world_timers[i];
-	if (loop->world_timer_count == WORLD_TIMERS_MAX)
-		return NULL;
-	size_t count = loop->world_timer_count + 1;
-	struct world_timer **grown =
-		realloc(loop->world_timers, count * sizeof(struct world_timer *));
-	struct world_timer *wt = calloc(1, sizeof *wt);
-	ASSERT(grown != NULL && wt != NULL);
-	wt->loop = loop;
-	wt->slot_i = (uint32_t)loop->world_timer_count;
-	wt->timer = loop_timer_new(loop, world_timer_fire, wt);
-	grown[loop->world_timer_count] = wt;
-	loop->world_timers = grown;
-	loop->world_timer_count = count;
-	return wt;
-}
-
-static uint64_t world_after(void *self, uint64_t delay_ns, void (*fire)(void *arg), void *arg)
-{
-	struct world_timer *wt = world_timer_slot(self);
-	ASSERT(fire != NULL);
-	if (wt == NULL)
-		return 0;
-	wt->fire = fire;
-	wt->arg = arg;
-	wt->generation++;
-	loop_timer_set(wt->timer, delay_ns);
-	return ((uint64_t)wt->generation << 32) | ((uint64_t)wt->slot_i + 1);
-}
-
-static void world_cancel(void *self, uint64_t timer_id)
-{
-	struct loop *loop = self;
-	size_t slot_i = (size_t)(uint32_t)timer_id;
-	if (slot_i == 0 || slot_i > loop->world_timer_count)
-		return;
-	struct world_timer *wt = loop->world_timers[slot_i - 1];
-	if (wt->generation != (uint32_t)(timer_id >> 32))
-		return;
-	wt->fire = NULL;
-	loop_timer_stop(wt->timer);
+	return rng_next(&loop->rng);
 }
 
 const struct world *loop_world(struct loop *loop) { return &loop->world; }
@@ -416,13 +347,12 @@ err_status loop_new(struct loop **ret_loop, struct err *err)
 	loop->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	(void)pthread_mutex_init(&loop->posted_lock, NULL);
 	loop->now_ns = clock_mono_ns();
-	random_bytes(&loop->random_state, sizeof loop->random_state);
-	loop->world = (struct world){ .self = loop,
-				      .mono_ns = world_now,
-				      .wall_s = world_wall,
-				      .random = world_rand,
-				      .timer_after = world_after,
-				      .timer_cancel = world_cancel };
+	uint64_t seed;
+	random_bytes(&seed, sizeof seed);
+	rng_init(&loop->rng, seed);
+	loop->world = (struct world){
+		.self = loop, .mono_ns = world_now, .wall_s = world_wall, .random = world_rand
+	};
 	if (loop->epoll_fd < 0 || loop->event_fd < 0) {
 		int saved_errno = errno;
 		loop_free(loop);
@@ -449,11 +379,6 @@ void loop_free(struct loop *loop)
 		signals.loop = NULL;
 		signals.event_fd = -1;
 	}
-	for (size_t i = 0; i < loop->world_timer_count; i++) {
-		loop_timer_free(loop->world_timers[i]->timer);
-		free(loop->world_timers[i]);
-	}
-	free(loop->world_timers);
 	loop_fd_free(loop->wake);
 	free_dead_fds(loop);
 	free(loop->timers.items);

@@ -71,9 +71,11 @@ static void test_timer_order(struct check *c)
 		loop_timer_set(timers[i], delays_ms[i] * MS);
 	}
 	struct loop_timer *stop = loop_timer_new(trace.loop, on_stop, &trace);
+	uint64_t start_ns = world_mono_ns(loop_world(trace.loop));
 	loop_timer_set(stop, 30 * MS);
 	loop_timer_stop(timers[3]);
 	loop_run(trace.loop);
+	CHECK(c, "not early", world_mono_ns(loop_world(trace.loop)) - start_ns >= 30 * MS);
 	CHECK_STR(c, "timers fire by time, a stopped one never", str_of(trace.text), "bca");
 	for (size_t i = 0; i < 4; i++)
 		loop_timer_free(timers[i]);
@@ -265,21 +267,7 @@ static void test_signals(struct check *c)
 static void test_world(struct check *c)
 {
 	struct trace trace = { .loop = make_loop() };
-	struct mark a = { &trace, 'a' }, b = { &trace, 'b' };
 	const struct world *world = loop_world(trace.loop);
-	uint64_t first = world->timer_after(world->self, 5 * MS, on_mark, &a);
-	uint64_t second = world->timer_after(world->self, 1 * MS, on_mark, &b);
-	CHECK(c, "ids differ and are not 0", first != 0 && second != 0 && first != second);
-	world->timer_cancel(world->self, second);
-	uint64_t third = world->timer_after(world->self, 2 * MS, on_mark, &b);
-	world->timer_cancel(world->self, second); // an old id must not hit the slot's new user
-	world->timer_cancel(world->self, 0);
-	uint64_t start_ns = world_mono_ns(world);
-	while (trace.count < 2)
-		loop_run_once(trace.loop, 1000);
-	CHECK(c, "third is new", third != second);
-	CHECK_STR(c, "world timers fire in order", str_of(trace.text), "ba");
-	CHECK(c, "not early", world_mono_ns(world) - start_ns >= 4 * MS);
 	CHECK(c, "wall clock is of this century", world_wall_s(world) > 1700000000);
 	CHECK(c, "random differs", world_random(world) != world_random(world));
 	loop_free(trace.loop);

@@ -61,6 +61,7 @@ int verb_audit_verify(struct cli *cli, int argc, char **argv)
 	err_status status = audit_verify(files, file_count, &trust, &report, &err);
 	if (status != ERR_OK && status != ERR_INTERNAL)
 		return cli_fail(&err);
+	cli_make_plain(report.text); // it may quote the file
 	if (report.is_covered && trust.key == NULL)
 		warn_of_key(&report);
 	return tell(&report);

@@ -36,16 +36,16 @@ static void print_table(struct cli *cli, const json_t *answer)
 	struct str tco = json_text(answer, "tco");
 	if (cli->format != CLI_TABLE || tco.len == 0)
 		return;
-	printf("\ntotal cost of ownership: " STR_FMT " %s\n", STR_ARG(tco),
-	       json_cstr(answer, "currency"));
+	printf("\ntotal cost of ownership: %s %s\n", cli_plain(cli, tco),
+	       cli_plain(cli, json_text(answer, "currency")));
 	printf("tenants + unallocated:   %s, difference %s\n",
-	       json_cstr(answer, "conservation.tenants_and_unallocated"),
-	       json_cstr(answer, "conservation.difference"));
+	       cli_plain(cli, json_text(answer, "conservation.tenants_and_unallocated")),
+	       cli_plain(cli, json_text(answer, "conservation.difference")));
 	const json_t *stray = json_at(answer, "gpus_without_asset");
 	for (size_t i = 0; i < json_array_size(stray); i++)
 		(void)fprintf(stderr,
 			      "warning: GPU %s is in no asset, its capacity costs nothing\n",
-			      json_string_value(json_array_get(stray, i)));
+			      cli_plain(cli, str_of(json_string_value(json_array_get(stray, i)))));
 }
 
 int verb_bill_show(struct cli *cli, int argc, char **argv)

@@ -17,16 +17,16 @@ struct rate_options {
 	const char *folder, *from, *to, *idle;
 };
 
-static void put_table_row(struct buf *out, struct str name, const int64_t *amounts, size_t count)
+static void put_table_row(struct buf *out, const char *name, const int64_t *amounts, size_t count)
 {
 	char text[MONEY_TEXT_BYTES];
-	buf_printf(out, "%-24.*s", STR_ARG(name));
+	buf_printf(out, "%-24s", name);
 	for (size_t i = 0; i < count; i++)
 		buf_printf(out, " %22s", money_format(amounts[i], text));
 	buf_put_byte(out, '\n');
 }
 
-static void put_table(struct buf *out, const struct bill *bill)
+static void put_table(struct cli *cli, struct buf *out, const struct bill *bill)
 {
 	enum { COLUMNS = 4 };
 	int64_t sums[COLUMNS] = { 0 };
@@ -38,16 +38,16 @@ static void put_table(struct buf *out, const struct bill *bill)
 					       line->shared_nano, line->total_nano };
 		for (size_t k = 0; k < COLUMNS; k++)
 			sums[k] += row[k];
-		put_table_row(out, line->tenant, row, COLUMNS);
+		put_table_row(out, cli_plain(cli, line->tenant), row, COLUMNS);
 	}
 	const int64_t owned[COLUMNS] = { bill->assets_nano, bill->energy_nano, bill->pools_nano,
 					 bill->tco_nano };
-	put_table_row(out, STR("sum of lines"), sums, COLUMNS);
-	put_table_row(out, STR("total cost of ownership"), owned, COLUMNS);
-	buf_printf(out, "Amounts in " STR_FMT ".\n", STR_ARG(bill->currency));
+	put_table_row(out, "sum of lines", sums, COLUMNS);
+	put_table_row(out, "total cost of ownership", owned, COLUMNS);
+	buf_printf(out, "Amounts in %s.\n", cli_plain(cli, bill->currency));
 }
 
-static int print_bill(const struct cli *cli, const struct bill *bill)
+static int print_bill(struct cli *cli, const struct bill *bill)
 {
 	AUTO(buf_done) struct buf out = { .limit = BILL_MAX_BYTES };
 	struct err err;
@@ -56,7 +56,7 @@ static int print_bill(const struct cli *cli, const struct bill *bill)
 	else if (cli->format == CLI_CSV)
 		bill_format_csv(&out, bill, (struct str){ NULL, 0 });
 	else
-		put_table(&out, bill);
+		put_table(cli, &out, bill);
 	if (!buf_ok(&out)) {
 		(void)err_set(&err, ERR_LIMIT, "no memory to write the bill");
 		return cli_fail(&err);
@@ -65,9 +65,8 @@ static int print_bill(const struct cli *cli, const struct bill *bill)
 		return CLI_FAILED;
 	for (size_t i = 0; i < bill->gpus_without_asset_count; i++)
 		(void)fprintf(stderr,
-			      "warning: GPU " STR_FMT
-			      " is in no asset, its capacity costs nothing\n",
-			      STR_ARG(bill->gpus_without_asset[i]));
+			      "warning: GPU %s is in no asset, its capacity costs nothing\n",
+			      cli_plain(cli, bill->gpus_without_asset[i]));
 	int64_t difference = bill_difference_nano(bill);
 	if (difference == 0)
 		return CLI_OK;

@@ -78,7 +78,8 @@ void cli_problem_read(struct arena *arena, struct str body, struct str *ret_code
 		return;
 	*ret_code = arena_dup(arena, json_text(problem, "code"));
 	*ret_detail = arena_dup(arena, json_text(problem, "detail"));
-	cli_make_plain((char *)(uintptr_t)ret_detail->data); // our own copy
+	cli_make_plain((char *)(uintptr_t)ret_code->data); // our own copies
+	cli_make_plain((char *)(uintptr_t)ret_detail->data);
 }
 
 static int tell_problem(struct cli *cli, const struct http_reply *reply)
@@ -125,6 +126,7 @@ int cli_call_text(struct cli *cli, const char *method, const char *path, const c
 					     .timeout_ns = cli->timeout_ns };
 	struct http_reply reply;
 	if (http_call_wait(cli->client, &request, cli->arena, &reply, &err) != ERR_OK) {
+		cli_make_plain(err.text);
 		(void)fprintf(stderr, "error: %s: %s\n", cli->server, err.text);
 		return err.status == ERR_TIMEOUT ? 7 : 8;
 	}
@@ -149,6 +151,7 @@ int cli_call(struct cli *cli, const char *method, const char *path, json_t *body
 		return CLI_OK;
 	json_decref(*ret_answer);
 	if (json_parse(answer, ret_answer, &err) != ERR_OK) {
+		cli_make_plain(err.text);
 		(void)fprintf(stderr, "error: the server's answer: %s\n", err.text);
 		return CLI_FAILED;
 	}

@@ -59,6 +59,8 @@ MUST_USE err_status cli_config_parse(struct cli *cli, struct str text, struct er
 MUST_USE err_status cli_config_save(struct cli *cli, struct err *err); // mode 0600
 // Control bytes become '?', so that a hostile name cannot move the cursor. NULL allowed.
 void cli_make_plain(char *text);
+// A plain copy in the arena, for all that others wrote and that goes to the terminal.
+const char *cli_plain(struct cli *cli, struct str text);
 struct str cli_read_token(struct cli *cli); // from standard input
 
 // Success is a 2xx answer. A problem is told with its detail and gives its exit code.

@@ -15,12 +15,12 @@ static void print_explain(struct cli *cli, const json_t *answer)
 		return;
 	}
 	int64_t position = json_int(answer, "position", -1);
-	printf("state: %s\n", json_cstr(answer, "state"));
+	printf("state: %s\n", cli_plain(cli, json_text(answer, "state")));
 	if (position > 0)
 		printf("position: %lld\n", (long long)position);
 	if (json_at(answer, "estimate") != NULL)
-		printf("estimate: %s to %s\n", json_cstr(answer, "estimate.from"),
-		       json_cstr(answer, "estimate.to"));
+		printf("estimate: %s to %s\n", cli_plain(cli, json_text(answer, "estimate.from")),
+		       cli_plain(cli, json_text(answer, "estimate.to")));
 	const json_t *reasons = json_at(answer, "reasons");
 	if (json_array_size(reasons) > 0)
 		cli_print(cli, reasons, reason_columns, ARRAY_COUNT(reason_columns));

@@ -44,7 +44,8 @@ int verb_login(struct cli *cli, int argc, char **argv)
 	if (cli_config_save(cli, &err) != ERR_OK)
 		return cli_fail(&err);
 	(void)fprintf(stderr, "logged in to %s as %s (%s)\n", cli->server,
-		      json_cstr(answer, "user"), json_cstr(answer, "role"));
+		      cli_plain(cli, json_text(answer, "user")),
+		      cli_plain(cli, json_text(answer, "role")));
 	json_decref(answer);
 	return CLI_OK;
 }

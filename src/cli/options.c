@@ -9,8 +9,10 @@ enum { TIMEOUT_MAX_S = 24 * 3600 };
 
 int cli_fail(const struct err *err)
 {
-	(void)fprintf(stderr, "error: %s\n", err->text);
-	return err_exit_code(err->status);
+	struct err plain = *err; // it may quote what others wrote
+	cli_make_plain(plain.text);
+	(void)fprintf(stderr, "error: %s\n", plain.text);
+	return err_exit_code(plain.status);
 }
 
 int cli_usage(const char *verb, const char *fmt, ...)

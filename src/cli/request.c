@@ -169,7 +169,7 @@ static int print_request(struct cli *cli, const char *verb, const char *method, 
 		return code;
 	cli_print(cli, answer, request_columns, ARRAY_COUNT(request_columns));
 	if (cli->format == CLI_TABLE && json_text(answer, "message").len > 0)
-		printf("%s\n", json_cstr(answer, "message"));
+		printf("%s\n", cli_plain(cli, json_text(answer, "message")));
 	json_decref(answer);
 	return CLI_OK;
 }

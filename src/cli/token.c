@@ -41,9 +41,11 @@ int verb_token_create(struct cli *cli, int argc, char **argv)
 		cli_print_json(answer);
 	} else {
 		(void)fprintf(stderr, "token %s of %s (%s) until %s; it is shown only now:\n",
-			      json_cstr(answer, "id"), json_cstr(answer, "user"),
-			      json_cstr(answer, "role"), json_cstr(answer, "expires"));
-		printf("%s\n", json_cstr(answer, "token"));
+			      cli_plain(cli, json_text(answer, "id")),
+			      cli_plain(cli, json_text(answer, "user")),
+			      cli_plain(cli, json_text(answer, "role")),
+			      cli_plain(cli, json_text(answer, "expires")));
+		printf("%s\n", cli_plain(cli, json_text(answer, "token")));
 	}
 	json_decref(answer);
 	return CLI_OK;

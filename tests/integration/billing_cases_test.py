@@ -125,6 +125,15 @@ def test_gpu_in_no_asset_is_said(tmp_path):
     assert json.loads(done.stdout)["gpus_without_asset"] == ["stray"]
 
 
+def test_names_in_events_cannot_move_the_cursor(tmp_path):
+    """The table and the warnings show control bytes of other people's names as question marks."""
+    rate(tmp_path, [dict(bound(1, 0, "a\x1b[2J\x9b", "p"), gpu="g\x1b[2J")])
+    done = subprocess.run([GPUAAS, "bill", "rate", "--offline", tmp_path, "--from", DAY, "--to", "2026-02-11T00:00:00Z"],
+                          capture_output=True, check=False, text=True)
+    assert done.returncode == 0 and "a?[2J??" in done.stdout and "GPU g?[2J is in no asset" in done.stderr
+    assert (done.stdout + done.stderr).replace("\n", "").isprintable()
+
+
 WRONG_EVENTS = {
     "same identity, other content": ([bound(1, 0, "a", "p"), bound(1, 0, "b", "p")], 5, "another content"),
     "null and absence differ": ([bound(1, 0, "a", "p"), bound(1, 0, "a", "p", profile=None)], 5, "another content"),

@@ -1,9 +1,11 @@
 """The command line against a real server without a cluster: login, output, exit codes, secrets."""
+import http.server
 import json
 import os
 import pathlib
 import socket
 import subprocess
+import threading
 import time
 import zlib
 
@@ -129,6 +131,43 @@ def test_forms_of_output(here):
     assert rows[0].startswith("name,") and rows[1].startswith("forms,")
     assert len(here.out("tenant", "list", "--no-headers").splitlines()) == 1
     here.out("tenant", "delete", "forms", "--yes")
+
+
+class Hostile(http.server.BaseHTTPRequestHandler):
+    """Answers every call with control bytes in every text."""
+    protocol_version = "HTTP/1.1"
+    text = "x\x1b[2J\x9b\x07"
+    answer = dict.fromkeys(("id", "user", "role", "tenant", "expires", "token", "state", "message", "tco", "currency",
+                            "code", "detail"), text)
+    answer |= {"estimate": {"from": text, "to": text}, "gpus_without_asset": [text], "by_tenant": {text: {}},
+               "reasons": [{"code": text, "next": text}], "items": [{"name": text, "devices": [{"uuid": text}]}]}
+
+    def do_GET(self):  # noqa: N802 - the name is the library's
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        body = json.dumps(self.answer, ensure_ascii=False).encode()
+        self.send_response(500 if "refused" in self.path else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_POST = do_DELETE = do_GET
+
+    def log_message(self, *_):
+        pass
+
+
+def test_what_a_server_says_cannot_move_the_cursor(here):
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hostile) as other:
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{other.server_port}"
+        for code, words in [(0, ["request", "show", "a.b"]), (0, ["explain", "a.b"]), (0, ["bill", "show", *PERIOD]),
+                            (0, ["token", "create", "--role", "member"]), (0, ["node", "list"]), (0, ["whoami"]),
+                            (1, ["tenant", "show", "refused"])]:
+            done = here.run(*words, "--server", url, GPUAAS_TOKEN=token_of("0" * 30))
+            said = done.stdout + done.stderr
+            assert done.returncode == code and "x?[2J" in said, (words, said)
+            assert said.replace("\n", "").isprintable(), (words, said)
+        other.shutdown()
 
 
 EXIT_CODES = [

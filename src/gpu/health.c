@@ -79,16 +79,24 @@ bool health_on_xid(struct health *health, uint32_t xid, uint64_t now_ns)
 	return fail(health, HEALTH_FAULT_XID, now_ns, reason);
 }
 
+// An XID stays the cause while the GPU is bad; what comes after only dates it anew.
+static bool is_kept_xid(struct health *health, uint64_t now_ns)
+{
+	if (health->state != HEALTH_UNHEALTHY || health->fault != HEALTH_FAULT_XID)
+		return false;
+	health->clean = 0;
+	health->fault_at_ns = now_ns;
+	return true;
+}
+
 static bool doubt(struct health *health, const struct health_config *config, health_fault fault,
 		  uint64_t now_ns, const char *reason)
 {
 	health->clean = 0;
 	if (health->state == HEALTH_UNHEALTHY || health->state == HEALTH_RECOVERING) {
 		// Still bad: the first cause stays unless the GPU was on its way back.
-		if (health->state == HEALTH_UNHEALTHY && health->fault == HEALTH_FAULT_XID) {
-			health->fault_at_ns = now_ns;
+		if (is_kept_xid(health, now_ns))
 			return false;
-		}
 		return fail(health, fault, now_ns, reason);
 	}
 	health->strikes++;
@@ -147,23 +155,16 @@ bool health_on_probe(struct health *health, const struct health_config *config, 
 			const char *name = (size_t)action < ARRAY_COUNT(actions)
 						   ? actions[action]
 						   : "an unknown recovery action";
-			if (health->state == HEALTH_UNHEALTHY &&
-			    health->fault == HEALTH_FAULT_XID) {
-				health->clean = 0;
-				health->fault_at_ns = now_ns;
+			if (is_kept_xid(health, now_ns))
 				return false;
-			}
 			(void)snprintf(reason, sizeof reason, "driver asks for %s", name);
 			return fail(health, HEALTH_FAULT_RECOVERY, now_ns, reason);
 		}
 		return on_good_probe(health, config, action, now_ns);
 	case HEALTH_PROBE_LOST:
 		(void)snprintf(reason, sizeof reason, "GPU is lost: %s", text);
-		if (health->state == HEALTH_UNHEALTHY && health->fault == HEALTH_FAULT_XID) {
-			health->fault_at_ns = now_ns;
-			health->clean = 0;
+		if (is_kept_xid(health, now_ns))
 			return false;
-		}
 		return fail(health, HEALTH_FAULT_LOST, now_ns, reason);
 	case HEALTH_PROBE_ERROR:
 		(void)snprintf(reason, sizeof reason, "driver call fails: %s", text);

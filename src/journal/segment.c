@@ -29,27 +29,17 @@ void segment_put(struct buf *out, struct str text)
 	buf_put_byte(out, '\n');
 }
 
-static bool hex_digit(char c, uint32_t *ret)
-{
-	if (c >= '0' && c <= '9')
-		*ret = (uint32_t)(c - '0');
-	else if (c >= 'a' && c <= 'f')
-		*ret = (uint32_t)(c - 'a') + 10;
-	else
-		return false;
-	return true;
-}
-
 static bool check_line(struct str line, struct str *ret_text)
 {
 	uint32_t crc = 0;
 	if (line.len < SEGMENT_FRAME_BYTES || line.data[8] != ' ')
 		return false;
 	for (size_t i = 0; i < 8; i++) {
-		uint32_t digit = 0;
-		if (!hex_digit(line.data[i], &digit))
+		int digit = str_hex_value(line.data[i]);
+		// Small letters alone, as they are written: else a flipped bit goes unseen.
+		if (digit < 0 || (line.data[i] >= 'A' && line.data[i] <= 'F'))
 			return false;
-		crc = crc << 4 | digit;
+		crc = crc << 4 | (uint32_t)digit;
 	}
 	struct str text = str_slice(line, 9, line.len);
 	if (segment_crc(text) != crc)

@@ -192,14 +192,19 @@ nvml_return client_system(const char *call, struct wire_system *ret)
 	return NVML_SUCCESS;
 }
 
+static nvml_return ask_of(const struct nvml_device *device, enum wire_op op, const char *call,
+			  struct wire_reply *ret)
+{
+	struct wire_request request = client_request(op, call);
+
+	return client_slot(device, &request.slot) ? ask(&request, ret) : client_bad_argument();
+}
+
 nvml_return client_gpu(const struct nvml_device *device, const char *call, struct wire_gpu *ret)
 {
-	struct wire_request request = client_request(WIRE_GPU, call);
 	struct wire_reply reply;
+	nvml_return result = ask_of(device, WIRE_GPU, call, &reply);
 
-	if (!client_slot(device, &request.slot))
-		return client_bad_argument();
-	nvml_return result = ask(&request, &reply);
 	if (result != NVML_SUCCESS)
 		return result;
 	*ret = reply.body.gpu;
@@ -230,12 +235,9 @@ nvml_return client_find(enum wire_op op, uint32_t index, const char *key, const 
 nvml_return client_processes(const struct nvml_device *device, const char *call,
 			     struct wire_process ret[WIRE_PROCESS_MAX], uint32_t *ret_count)
 {
-	struct wire_request request = client_request(WIRE_PROCESSES, call);
 	struct wire_reply reply;
+	nvml_return result = ask_of(device, WIRE_PROCESSES, call, &reply);
 
-	if (!client_slot(device, &request.slot))
-		return client_bad_argument();
-	nvml_return result = ask(&request, &reply);
 	if (result != NVML_SUCCESS)
 		return result;
 	memcpy(ret, reply.body.processes, reply.count * sizeof(*ret));

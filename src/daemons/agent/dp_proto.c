@@ -149,9 +149,10 @@ static err_status add_id(struct arena *arena, struct dp_ids *ids, struct str id,
 	return ERR_OK;
 }
 
-static err_status read_preferred(struct arena *arena, struct str message, struct dp_preferred *ret,
+static err_status read_preferred(struct arena *arena, struct str message, void *ret_item,
 				 struct err *err)
 {
+	struct dp_preferred *ret = ret_item;
 	struct pb_reader reader = pb_reader_of(message);
 	struct pb_field field;
 	bool broken = false;
@@ -181,37 +182,9 @@ static size_t count_parts(struct str message)
 	return count;
 }
 
-err_status dp_read_preferred(struct arena *arena, struct str message, struct dp_preferred_list *ret,
-			     struct err *err)
+static err_status read_ids(struct arena *arena, struct str message, void *ret_item, struct err *err)
 {
-	struct pb_reader reader = pb_reader_of(message);
-	struct dp_preferred_list list = { 0 };
-	struct pb_field field;
-	bool broken = false;
-	size_t room = count_parts(message);
-	if (room > DP_CONTAINERS_MAX)
-		return err_set(err, ERR_LIMIT, "more than %d containers", DP_CONTAINERS_MAX);
-	list.items = ARENA_ARRAY(arena, struct dp_preferred, room + 1);
-	if (list.items == NULL)
-		return err_set(err, ERR_LIMIT, "no room for %zu containers", room);
-	while (pb_next(&reader, &field)) {
-		if (!is_part(&field, 1, &broken))
-			continue;
-		ASSERT(list.count < room);
-		err_status status =
-			read_preferred(arena, field.bytes, &list.items[list.count++], err);
-		if (status != ERR_OK)
-			return status;
-	}
-	if (finish(&reader, broken, "PreferredAllocationRequest", err) != ERR_OK)
-		return ERR_PROTOCOL;
-	*ret = list;
-	return ERR_OK;
-}
-
-static err_status read_ids(struct arena *arena, struct str message, struct dp_ids *ret,
-			   struct err *err)
-{
+	struct dp_ids *ret = ret_item;
 	struct pb_reader reader = pb_reader_of(message);
 	struct pb_field field;
 	bool broken = false;
@@ -225,29 +198,63 @@ static err_status read_ids(struct arena *arena, struct str message, struct dp_id
 	return finish(&reader, broken, "ContainerAllocateRequest", err);
 }
 
-err_status dp_read_allocate(struct arena *arena, struct str message, struct dp_allocate_list *ret,
-			    struct err *err)
+// A kind of message that is a list of containers.
+struct list_kind {
+	const char *name;
+	size_t item_bytes;
+	err_status (*read)(struct arena *arena, struct str message, void *ret_item,
+			   struct err *err);
+};
+
+static err_status read_list(struct arena *arena, struct str message, const struct list_kind *kind,
+			    void **ret_items, size_t *ret_count, struct err *err)
 {
 	struct pb_reader reader = pb_reader_of(message);
-	struct dp_allocate_list list = { 0 };
 	struct pb_field field;
 	bool broken = false;
-	size_t room = count_parts(message);
+	size_t room = count_parts(message), count = 0;
 	if (room > DP_CONTAINERS_MAX)
 		return err_set(err, ERR_LIMIT, "more than %d containers", DP_CONTAINERS_MAX);
-	list.items = ARENA_ARRAY(arena, struct dp_ids, room + 1);
-	if (list.items == NULL)
+	char *items = arena_alloc_array(arena, room + 1, kind->item_bytes);
+	if (items == NULL)
 		return err_set(err, ERR_LIMIT, "no room for %zu containers", room);
 	while (pb_next(&reader, &field)) {
 		if (!is_part(&field, 1, &broken))
 			continue;
-		ASSERT(list.count < room);
-		err_status status = read_ids(arena, field.bytes, &list.items[list.count++], err);
+		ASSERT(count < room);
+		err_status status =
+			kind->read(arena, field.bytes, items + count++ * kind->item_bytes, err);
 		if (status != ERR_OK)
 			return status;
 	}
-	if (finish(&reader, broken, "AllocateRequest", err) != ERR_OK)
+	if (finish(&reader, broken, kind->name, err) != ERR_OK)
 		return ERR_PROTOCOL;
-	*ret = list;
+	*ret_items = items;
+	*ret_count = count;
 	return ERR_OK;
+}
+
+err_status dp_read_preferred(struct arena *arena, struct str message, struct dp_preferred_list *ret,
+			     struct err *err)
+{
+	static const struct list_kind kind = { "PreferredAllocationRequest",
+					       sizeof(struct dp_preferred), read_preferred };
+	void *items = NULL;
+	size_t count = 0;
+	err_status status = read_list(arena, message, &kind, &items, &count, err);
+	if (status == ERR_OK)
+		*ret = (struct dp_preferred_list){ items, count };
+	return status;
+}
+
+err_status dp_read_allocate(struct arena *arena, struct str message, struct dp_allocate_list *ret,
+			    struct err *err)
+{
+	static const struct list_kind kind = { "AllocateRequest", sizeof(struct dp_ids), read_ids };
+	void *items = NULL;
+	size_t count = 0;
+	err_status status = read_list(arena, message, &kind, &items, &count, err);
+	if (status == ERR_OK)
+		*ret = (struct dp_allocate_list){ items, count };
+	return status;
 }

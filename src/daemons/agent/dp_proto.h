@@ -74,5 +74,6 @@ struct podres_row {
 	struct str namespace_, pod, container, resource, id;
 };
 typedef void podres_row_fn(void *arg, const struct podres_row *row);
+// Tells nothing unless the whole is well formed; fn NULL: only says whether it is.
 MUST_USE err_status podres_read_list(struct str message, podres_row_fn *fn, void *arg,
 				     struct err *err);

@@ -141,12 +141,6 @@ static void on_row(void *arg, const struct podres_row *from)
 	usage_show(holders->config.usage, &holder, now_s(holders));
 }
 
-static void on_nothing(void *arg, const struct podres_row *row)
-{
-	(void)arg;
-	(void)row;
-}
-
 static void on_listed(void *arg, enum grpc_code code, const char *error, struct str message)
 {
 	struct holders *holders = arg;
@@ -154,7 +148,7 @@ static void on_listed(void *arg, enum grpc_code code, const char *error, struct 
 	holders->call = NULL;
 	read_file(holders);
 	bool is_listed = code == GRPC_OK;
-	if (is_listed && podres_read_list(message, on_nothing, NULL, &err) != ERR_OK) {
+	if (is_listed && podres_read_list(message, NULL, NULL, &err) != ERR_OK) {
 		log_err(LOG_WARN, "PodResources", &err);
 		is_listed = false;
 	}

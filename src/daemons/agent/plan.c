@@ -2,16 +2,13 @@
 #include "daemons/agent/plan.h"
 
 #include "base/json.h"
+#include "journal/usage_event.h"
 
 enum { PLAN_TEXT_MAX_BYTES = 64 * 1024 };
 
-static bool copy_text(char *out, size_t out_bytes, struct str text)
+static bool take_text(char *out, size_t out_bytes, struct str text)
 {
-	if (text.len == 0 || text.len >= out_bytes || memchr(text.data, '\0', text.len) != NULL)
-		return false;
-	memcpy(out, text.data, text.len);
-	out[text.len] = '\0';
-	return true;
+	return text.len > 0 && usage_text(out, out_bytes, text);
 }
 
 err_status plan_parse(struct str text, struct plan *ret, struct err *err)
@@ -32,10 +29,10 @@ err_status plan_parse(struct str text, struct plan *ret, struct err *err)
 		const json_t *item = json_array_get(list, i);
 		struct plan_device *device = &plan.devices[plan.count++];
 		struct str uuid = json_text(item, "uuid");
-		if (!gpu_is_uuid(uuid) || !copy_text(device->uuid, sizeof device->uuid, uuid) ||
-		    !copy_text(device->container, sizeof device->container,
+		if (!gpu_is_uuid(uuid) || !take_text(device->uuid, sizeof device->uuid, uuid) ||
+		    !take_text(device->container, sizeof device->container,
 			       json_text(item, "container")) ||
-		    !copy_text(device->resource, sizeof device->resource,
+		    !take_text(device->resource, sizeof device->resource,
 			       json_text(item, "resource")))
 			return err_set(err, ERR_INVALID,
 				       "plan: device %zu needs container, resource and uuid", i);

@@ -2,6 +2,7 @@
 #include "daemons/agent/pod_facts.h"
 
 #include "base/quantity.h"
+#include "journal/usage_event.h"
 #include "k8s/kobj_tables.h"
 
 #include <stdio.h>
@@ -91,16 +92,6 @@ static const struct kobj_field POD_ROWS[] = {
 };
 static const struct kobj_table POD = KOBJ_TABLE_OF("Pod", struct pod, POD_ROWS, true);
 
-static bool copy_text(char *out, size_t out_bytes, struct str text)
-{
-	if (text.len >= out_bytes || (text.len > 0 && memchr(text.data, '\0', text.len) != NULL))
-		return false;
-	if (text.len > 0)
-		memcpy(out, text.data, text.len);
-	out[text.len] = '\0';
-	return true;
-}
-
 static err_status take_containers(const containers *list, bool is_init, const char *resource,
 				  struct pod_facts *facts, struct err *err)
 {
@@ -116,7 +107,7 @@ static err_status take_containers(const containers *list, bool is_init, const ch
 		struct pod_container *to = &facts->containers[facts->container_count++];
 		to->gpus = gpus > UINT32_MAX ? UINT32_MAX : (uint32_t)gpus;
 		to->is_init = is_init;
-		if (!copy_text(to->name, sizeof to->name, from->name))
+		if (!usage_text(to->name, sizeof to->name, from->name))
 			return err_set(err, ERR_INVALID, "pod %s: name of a container is too long",
 				       facts->name);
 	}
@@ -172,10 +163,10 @@ static err_status take_pod(const struct pod *pod, const char *resource, struct p
 	const struct kobj_meta *meta = &pod->meta;
 	if (meta->uid.len == 0 || meta->name.len == 0)
 		return err_set(err, ERR_INVALID, "pod without uid or name");
-	if (!copy_text(facts->uid, sizeof facts->uid, meta->uid) ||
-	    !copy_text(facts->namespace_, sizeof facts->namespace_, meta->namespace_) ||
-	    !copy_text(facts->name, sizeof facts->name, meta->name) ||
-	    !copy_text(facts->request, sizeof facts->request, request_of(meta)))
+	if (!usage_text(facts->uid, sizeof facts->uid, meta->uid) ||
+	    !usage_text(facts->namespace_, sizeof facts->namespace_, meta->namespace_) ||
+	    !usage_text(facts->name, sizeof facts->name, meta->name) ||
+	    !usage_text(facts->request, sizeof facts->request, request_of(meta)))
 		return err_set(err, ERR_INVALID, "pod with a name or label that is too long");
 	facts->created_s = meta->created_s;
 	facts->deleted_s = meta->deleted_s;

@@ -51,7 +51,8 @@ static void on_id(struct walk *walk, struct str id)
 		return;
 	}
 	walk->row.id = id;
-	walk->fn(walk->arg, &walk->row);
+	if (walk->fn != NULL)
+		walk->fn(walk->arg, &walk->row);
 }
 
 static void on_devices(struct walk *walk, struct str devices)
@@ -78,21 +79,16 @@ static void on_pod(struct walk *walk, struct str pod)
 	visit(walk, pod, 3, on_container);
 }
 
-static void ignore_row(void *arg, const struct podres_row *row)
-{
-	(void)arg;
-	(void)row;
-}
-
 err_status podres_read_list(struct str message, podres_row_fn *fn, void *arg, struct err *err)
 {
 	// Once for nothing, so that a broken message tells no half of itself.
-	struct walk walk = { .fn = ignore_row };
+	struct walk walk = { 0 };
 	gather(&walk, message, (const uint32_t[]){ 0, 0 }, (struct str *const[]){ NULL, NULL });
 	visit(&walk, message, 1, on_pod);
 	if (walk.broken)
 		return err_set(err, ERR_PROTOCOL, "not an answer of PodResources List");
 	walk = (struct walk){ .fn = fn, .arg = arg };
-	visit(&walk, message, 1, on_pod);
+	if (fn != NULL)
+		visit(&walk, message, 1, on_pod);
 	return ERR_OK;
 }

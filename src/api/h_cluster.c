@@ -27,9 +27,13 @@ void handle_node_list(struct call *call)
 			found[count++] = node;
 	}
 	qsort(found, count, sizeof found[0], by_name);
+	size_t shown = min_size(count, page.limit);
+	int64_t *held = ARENA_ARRAY(call->arena, int64_t, shown + 1);
+	ASSERT(held != NULL);
+	view_held_gpus(objects, found, shown, held);
 	json_t *items = json_array();
-	for (size_t i = 0; i < count && i < page.limit; i++)
-		(void)json_array_append_new(items, view_node(objects, found[i]));
+	for (size_t i = 0; i < shown; i++)
+		(void)json_array_append_new(items, view_node(found[i], held[i]));
 	bool has_more = count > page.limit;
 	rest_answer_list(call, items,
 			 has_more ? json_text(found[page.limit - 1], "metadata.name") : STR(""));

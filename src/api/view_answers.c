@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/views.h"
 
+#include <stdlib.h>
+
 static void copy(json_t *to, const char *to_key, const json_t *from, const char *path)
 {
 	json_t *value = json_at(from, path);
@@ -125,40 +127,42 @@ json_t *view_request(struct call *call, const json_t *request)
 	return out;
 }
 
-// A board that the agent cannot vouch for counts as unhealthy.
-static bool is_healthy(const json_t *device)
+static int name_cmp(const void *key, const void *element)
 {
-	return json_bool(device, "healthy", false) ||
-	       str_eq_c(json_text(device, "health"), "Healthy");
+	return str_cmp(*(const struct str *)key,
+		       json_text(*(json_t *const *)element, "metadata.name"));
 }
 
-static int64_t held_on(const struct objects *objects, struct str node)
+void view_held_gpus(const struct objects *objects, json_t *const *nodes, size_t count,
+		    int64_t *ret_held)
 {
 	json_t *request;
-	int64_t held = 0;
+	memset(ret_held, 0, count * sizeof *ret_held);
 	for (size_t i = 0; objects_next(objects, OBJECT_REQUEST, &i, &request);) {
-		if (str_eq(json_text(request, "status.nodeName"), node) &&
-		    !view_phase_is_end(view_request_phase(request)))
-			held += json_int(request, "spec.gpus", 0);
+		struct str name = json_text(request, "status.nodeName");
+		if (name.len == 0 || view_phase_is_end(view_request_phase(request)))
+			continue;
+		json_t *const *found = bsearch(&name, nodes, count, sizeof *nodes, name_cmp);
+		if (found != NULL)
+			ret_held[found - nodes] += json_int(request, "spec.gpus", 0);
 	}
-	return held;
 }
 
-json_t *view_node(const struct objects *objects, const json_t *node)
+json_t *view_node(const json_t *node, int64_t held_gpus)
 {
 	json_t *out = json_object(), *device;
 	const json_t *devices = json_at(node, "status.devices");
 	const json_t *first = json_array_get(devices, 0);
-	struct str name = json_text(node, "metadata.name");
 	int64_t healthy = 0;
 	size_t i;
-	json_array_foreach(devices, i, device) healthy += is_healthy(device) ? 1 : 0;
-	put_text(out, "name", name);
+	json_array_foreach(devices, i, device) healthy += json_bool(device, "healthy", false) ? 1
+											      : 0;
+	put_text(out, "name", json_text(node, "metadata.name"));
 	(void)json_object_set_new(out, "ready", json_boolean(healthy > 0));
 	copy(out, "model", first, "model");
 	put_int(out, "gpus", (int64_t)json_array_size(devices));
 	put_int(out, "healthy_gpus", healthy);
-	put_int(out, "held_gpus", held_on(objects, name));
+	put_int(out, "held_gpus", held_gpus);
 	copy(out, "memory_mib", first, "memoryMiB");
 	copy(out, "driver", node, "status.driverVersion");
 	if (devices != NULL)

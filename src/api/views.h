@@ -60,7 +60,11 @@ MUST_USE bool view_tenant_load(const struct objects *objects, struct arena *aren
 // Answers; new references.
 json_t *view_tenant(struct call *call, const json_t *tenant);
 json_t *view_request(struct call *call, const json_t *request);
-json_t *view_node(const struct objects *objects, const json_t *node);
+json_t *view_node(const json_t *node, int64_t held_gpus);
+// What requests hold on each of these nodes, which are in the order of their names; one look at
+// the requests for all of them.
+void view_held_gpus(const struct objects *objects, json_t *const *nodes, size_t count,
+		    int64_t *ret_held);
 // The same without what only a call can know (position, estimate); for the history.
 json_t *view_request_plain(const json_t *request);
 // What nodes have, from GPUNodes. False: more kinds of nodes than INVENTORY_MAX.

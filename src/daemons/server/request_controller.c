@@ -134,10 +134,13 @@ static struct progress plan_of(struct controllers *controllers, const json_t *re
 	struct progress_input input = {
 		.request = request,
 		.job = view_request_job(controllers->objects, request),
-		.pod = view_request_pod(controllers->objects, request),
 		.tenant = owner,
 		.now = time_format(world_wall_s(loop_world(controllers->loop)), now),
 	};
+	// What has ended stays as it ended; its pod would be looked for among all of the namespace.
+	if (view_phase_is_end(view_request_phase(request)))
+		return progress_plan(&input);
+	input.pod = view_request_pod(controllers->objects, request);
 	if (input.pod == NULL)
 		input.refusal = newest_refusal(controllers->objects, input.job);
 	char text[OBJECT_KEY_BYTES];

@@ -74,12 +74,6 @@ int verb_audit_export(struct cli *cli, int argc, char **argv)
 	int count;
 	if (!cli_options(cli, argc, argv, options, ARRAY_COUNT(options), &count))
 		return CLI_USAGE;
-	struct str text;
-	int code = cli_call_text(cli, "GET",
-				 checkpoint ? "/v1/audit/checkpoint" : "/v1/audit/export",
-				 checkpoint ? "application/json" : "application/jsonl",
-				 (struct str){ NULL, 0 }, &text);
-	if (code == CLI_OK)
-		(void)fwrite(text.data, 1, text.len, stdout);
-	return code;
+	return cli_show_text(cli, checkpoint ? "/v1/audit/checkpoint" : "/v1/audit/export",
+			     checkpoint ? "application/json" : "application/jsonl");
 }

@@ -69,15 +69,9 @@ int verb_bill_show(struct cli *cli, int argc, char **argv)
 		path = cli_path(cli, arena_printf(cli->arena, "%s&tenant=", path), tenant, "");
 	if (idle != NULL)
 		path = cli_path(cli, arena_printf(cli->arena, "%s&idle=", path), idle, "");
-	if (cli->format == CLI_CSV) { // with the proof, as the server writes it
-		struct str text;
-		int code = cli_call_text(cli, "GET",
-					 arena_printf(cli->arena, "%s&format=csv", path),
-					 "text/csv", (struct str){ NULL, 0 }, &text);
-		if (code == CLI_OK)
-			(void)fwrite(text.data, 1, text.len, stdout);
-		return code;
-	}
+	if (cli->format == CLI_CSV) // with the proof, as the server writes it
+		return cli_show_text(cli, arena_printf(cli->arena, "%s&format=csv", path),
+				     "text/csv");
 	json_t *answer = NULL;
 	int code = cli_call(cli, "GET", path, NULL, &answer);
 	if (code != CLI_OK)

@@ -87,3 +87,10 @@ struct cli_column {
 void cli_print(struct cli *cli, const json_t *value, const struct cli_column *columns,
 	       size_t column_count);
 void cli_print_json(const json_t *value);
+
+// What most verbs are: a call or all items of a list, printed; a text as the server gives it.
+MUST_USE int cli_show(struct cli *cli, const char *method, const char *path, json_t *body,
+		      const struct cli_column *columns, size_t column_count);
+MUST_USE int cli_show_pages(struct cli *cli, const char *path, const struct cli_column *columns,
+			    size_t column_count);
+MUST_USE int cli_show_text(struct cli *cli, const char *path, const char *accept);

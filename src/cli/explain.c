@@ -86,10 +86,11 @@ int verb_quota_check(struct cli *cli, int argc, char **argv)
 	return CLI_OK;
 }
 
-static int fetch_logs(struct cli *cli, const char *id, struct str *ret_text)
+static const char LOGS_TYPE[] = "text/plain";
+
+static const char *logs_path(struct cli *cli, const char *id)
 {
-	return cli_call_text(cli, "GET", cli_path(cli, "/v1/requests/", id, "/logs"), "text/plain",
-			     (struct str){ NULL, 0 }, ret_text);
+	return cli_path(cli, "/v1/requests/", id, "/logs");
 }
 
 // Whether the request has ended; asked before its output, so that the last output is seen.
@@ -121,7 +122,8 @@ static int follow_logs(struct cli *cli, const char *id)
 		cli->arena = round;
 		int code = fetch_ended(cli, id, &has_ended, &has_started);
 		if (code == CLI_OK && has_started)
-			code = fetch_logs(cli, id, &text);
+			code = cli_call_text(cli, "GET", logs_path(cli, id), LOGS_TYPE,
+					     (struct str){ NULL, 0 }, &text);
 		cli->arena = kept;
 		if (code != CLI_OK)
 			return code;
@@ -149,9 +151,5 @@ int verb_logs(struct cli *cli, int argc, char **argv)
 		return cli_usage("logs", "want one id (TENANT.NAME), not %d", count);
 	if (follow)
 		return follow_logs(cli, argv[0]);
-	struct str text;
-	int code = fetch_logs(cli, argv[0], &text);
-	if (code == CLI_OK)
-		(void)fwrite(text.data, 1, text.len, stdout);
-	return code;
+	return cli_show_text(cli, logs_path(cli, argv[0]), LOGS_TYPE);
 }

@@ -13,13 +13,7 @@ int verb_whoami(struct cli *cli, int argc, char **argv)
 	int count;
 	if (!cli_options(cli, argc, argv, NULL, 0, &count))
 		return CLI_USAGE;
-	json_t *answer = NULL;
-	int code = cli_call(cli, "GET", "/v1/whoami", NULL, &answer);
-	if (code != CLI_OK)
-		return code;
-	cli_print(cli, answer, who_columns, ARRAY_COUNT(who_columns));
-	json_decref(answer);
-	return CLI_OK;
+	return cli_show(cli, "GET", "/v1/whoami", NULL, who_columns, ARRAY_COUNT(who_columns));
 }
 
 // The token is tried before it is saved, so that a wrong one never replaces a good one.

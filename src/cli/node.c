@@ -22,13 +22,7 @@ int verb_node_list(struct cli *cli, int argc, char **argv)
 	int count;
 	if (!cli_options(cli, argc, argv, NULL, 0, &count))
 		return CLI_USAGE;
-	json_t *items = NULL;
-	int code = cli_call_pages(cli, "/v1/nodes", &items);
-	if (code != CLI_OK)
-		return code;
-	cli_print(cli, items, node_columns, ARRAY_COUNT(node_columns));
-	json_decref(items);
-	return CLI_OK;
+	return cli_show_pages(cli, "/v1/nodes", node_columns, ARRAY_COUNT(node_columns));
 }
 
 int verb_node_show(struct cli *cli, int argc, char **argv)

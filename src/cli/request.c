@@ -27,7 +27,7 @@ static int read_file(const char *path, json_t **ret_body)
 {
 	AUTO(buf_done) struct buf text = { 0 };
 	struct err err = { 0 };
-	json_t *documents = NULL;
+	AUTO(json_decrefp) json_t *documents = NULL;
 	if (fs_read(path, FILE_MAX_BYTES, &text, &err) != ERR_OK)
 		return cli_fail(&err);
 	if (yaml_parse_documents(buf_str(&text), &documents, &err) != ERR_OK)
@@ -36,7 +36,6 @@ static int read_file(const char *path, json_t **ret_body)
 		return cli_usage("request create", "%s: want one object", path);
 	json_decref(*ret_body);
 	*ret_body = json_incref(json_array_get(documents, 0));
-	json_decref(documents);
 	return CLI_OK;
 }
 
@@ -143,15 +142,10 @@ int verb_request_create(struct cli *cli, int argc, char **argv)
 	}
 	if (code == CLI_OK)
 		code = find_tenant(cli, &o.tenant);
-	json_t *answer = NULL;
-	if (code == CLI_OK)
-		code = cli_call(cli, "POST", cli_path(cli, "/v1/tenants/", o.tenant, "/requests"),
-				body, &answer);
 	if (code != CLI_OK)
 		return code;
-	cli_print(cli, answer, request_columns, ARRAY_COUNT(request_columns));
-	json_decref(answer);
-	return CLI_OK;
+	return cli_show(cli, "POST", cli_path(cli, "/v1/tenants/", o.tenant, "/requests"), body,
+			request_columns, ARRAY_COUNT(request_columns));
 }
 
 static int print_request(struct cli *cli, const char *verb, const char *method, int argc,
@@ -199,11 +193,5 @@ int verb_ps(struct cli *cli, int argc, char **argv)
 			cli,
 			arena_printf(cli->arena, "%s%sstate=", path, tenant == NULL ? "?" : "&"),
 			state, "");
-	json_t *items = NULL;
-	int code = cli_call_pages(cli, path, &items);
-	if (code != CLI_OK)
-		return code;
-	cli_print(cli, items, request_columns, ARRAY_COUNT(request_columns));
-	json_decref(items);
-	return CLI_OK;
+	return cli_show_pages(cli, path, request_columns, ARRAY_COUNT(request_columns));
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/verbs.h"
 
-#include <stdio.h>
-
 static const struct cli_column tenant_columns[] = {
 	{ "NAME", "name" },        { "STATE", "state" },     { "GPUS", "usage.gpus" },
 	{ "QUOTA", "quota.gpus" }, { "CPU", "quota.cpu" },   { "MEMORY", "quota.memory" },
@@ -14,17 +12,6 @@ static const struct cli_column member_columns[] = {
 	{ "ROLE", "role" },
 	{ "SINCE", "created" },
 };
-
-static int print_answer(struct cli *cli, const char *method, const char *path, json_t *body)
-{
-	json_t *answer = NULL;
-	int code = cli_call(cli, method, path, body, &answer);
-	if (code != CLI_OK)
-		return code;
-	cli_print(cli, answer, tenant_columns, ARRAY_COUNT(tenant_columns));
-	json_decref(answer);
-	return CLI_OK;
-}
 
 static void set_text(json_t *object, const char *key, const char *value)
 {
@@ -80,7 +67,8 @@ int verb_tenant_create(struct cli *cli, int argc, char **argv)
 		return cli_usage("tenant create", "want one name, not %d", count);
 	AUTO(json_decrefp) json_t *body = tenant_body(&quota);
 	set_text(body, "name", argv[0]);
-	return print_answer(cli, "POST", "/v1/tenants", body);
+	return cli_show(cli, "POST", "/v1/tenants", body, tenant_columns,
+			ARRAY_COUNT(tenant_columns));
 }
 
 int verb_tenant_set(struct cli *cli, int argc, char **argv)
@@ -93,7 +81,8 @@ int verb_tenant_set(struct cli *cli, int argc, char **argv)
 	if (count != 1)
 		return cli_usage("tenant set", "want one name, not %d", count);
 	AUTO(json_decrefp) json_t *body = tenant_body(&quota);
-	return print_answer(cli, "PATCH", cli_path(cli, "/v1/tenants/", argv[0], ""), body);
+	return cli_show(cli, "PATCH", cli_path(cli, "/v1/tenants/", argv[0], ""), body,
+			tenant_columns, ARRAY_COUNT(tenant_columns));
 }
 
 int verb_tenant_list(struct cli *cli, int argc, char **argv)
@@ -101,13 +90,7 @@ int verb_tenant_list(struct cli *cli, int argc, char **argv)
 	int count;
 	if (!cli_options(cli, argc, argv, NULL, 0, &count))
 		return CLI_USAGE;
-	json_t *items = NULL;
-	int code = cli_call_pages(cli, "/v1/tenants", &items);
-	if (code != CLI_OK)
-		return code;
-	cli_print(cli, items, tenant_columns, ARRAY_COUNT(tenant_columns));
-	json_decref(items);
-	return CLI_OK;
+	return cli_show_pages(cli, "/v1/tenants", tenant_columns, ARRAY_COUNT(tenant_columns));
 }
 
 int verb_tenant_show(struct cli *cli, int argc, char **argv)
@@ -117,7 +100,8 @@ int verb_tenant_show(struct cli *cli, int argc, char **argv)
 		return CLI_USAGE;
 	if (count != 1)
 		return cli_usage("tenant show", "want one name, not %d", count);
-	return print_answer(cli, "GET", cli_path(cli, "/v1/tenants/", argv[0], ""), NULL);
+	return cli_show(cli, "GET", cli_path(cli, "/v1/tenants/", argv[0], ""), NULL,
+			tenant_columns, ARRAY_COUNT(tenant_columns));
 }
 
 int verb_tenant_delete(struct cli *cli, int argc, char **argv)
@@ -132,7 +116,8 @@ int verb_tenant_delete(struct cli *cli, int argc, char **argv)
 	if (!yes)
 		return cli_usage("tenant delete",
 				 "this ends all that runs in %s; say so with --yes", argv[0]);
-	return print_answer(cli, "DELETE", cli_path(cli, "/v1/tenants/", argv[0], ""), NULL);
+	return cli_show(cli, "DELETE", cli_path(cli, "/v1/tenants/", argv[0], ""), NULL,
+			tenant_columns, ARRAY_COUNT(tenant_columns));
 }
 
 int verb_tenant_members(struct cli *cli, int argc, char **argv)
@@ -142,13 +127,8 @@ int verb_tenant_members(struct cli *cli, int argc, char **argv)
 		return CLI_USAGE;
 	if (count != 1)
 		return cli_usage("tenant members", "want one tenant, not %d", count);
-	json_t *items = NULL;
-	int code = cli_call_pages(cli, cli_path(cli, "/v1/tenants/", argv[0], "/members"), &items);
-	if (code != CLI_OK)
-		return code;
-	cli_print(cli, items, member_columns, ARRAY_COUNT(member_columns));
-	json_decref(items);
-	return CLI_OK;
+	return cli_show_pages(cli, cli_path(cli, "/v1/tenants/", argv[0], "/members"),
+			      member_columns, ARRAY_COUNT(member_columns));
 }
 
 int verb_tenant_add_member(struct cli *cli, int argc, char **argv)
@@ -163,14 +143,8 @@ int verb_tenant_add_member(struct cli *cli, int argc, char **argv)
 	AUTO(json_decrefp) json_t *body = json_object();
 	set_text(body, "user", argv[1]);
 	set_text(body, "role", role == NULL ? "member" : role);
-	json_t *answer = NULL;
-	int code = cli_call(cli, "POST", cli_path(cli, "/v1/tenants/", argv[0], "/members"), body,
-			    &answer);
-	if (code != CLI_OK)
-		return code;
-	cli_print(cli, answer, member_columns, ARRAY_COUNT(member_columns));
-	json_decref(answer);
-	return CLI_OK;
+	return cli_show(cli, "POST", cli_path(cli, "/v1/tenants/", argv[0], "/members"), body,
+			member_columns, ARRAY_COUNT(member_columns));
 }
 
 int verb_tenant_remove_member(struct cli *cli, int argc, char **argv)

@@ -58,15 +58,9 @@ int verb_token_list(struct cli *cli, int argc, char **argv)
 	int count;
 	if (!cli_options(cli, argc, argv, options, ARRAY_COUNT(options), &count))
 		return CLI_USAGE;
-	json_t *items = NULL;
 	const char *path = tenant == NULL ? "/v1/tokens"
 					  : cli_path(cli, "/v1/tokens?tenant=", tenant, "");
-	int code = cli_call_pages(cli, path, &items);
-	if (code != CLI_OK)
-		return code;
-	cli_print(cli, items, token_columns, ARRAY_COUNT(token_columns));
-	json_decref(items);
-	return CLI_OK;
+	return cli_show_pages(cli, path, token_columns, ARRAY_COUNT(token_columns));
 }
 
 int verb_token_revoke(struct cli *cli, int argc, char **argv)

@@ -42,8 +42,13 @@ static bool load_file(struct cli *cli, const char *path)
 {
 	AUTO(buf_done) struct buf text = { 0 };
 	struct err err = { 0 };
-	if (fs_read(path, CONFIG_MAX_BYTES, &text, &err) != ERR_OK)
+	err_status status = fs_read(path, CONFIG_MAX_BYTES, &text, &err);
+	if (status == ERR_NOT_FOUND)
 		return true; // nobody logged in yet
+	if (status != ERR_OK) {
+		(void)fprintf(stderr, "warning: no saved login: %s\n", err.text);
+		return true;
+	}
 	if (cli_config_parse(cli, buf_str(&text), &err) == ERR_OK)
 		return true;
 	(void)fprintf(stderr, "error: %s: %s; remove it and log in again\n", path, err.text);

@@ -94,6 +94,12 @@ def test_the_saved_login_is_private(here):
     assert here.data("whoami")["role"] == "platform-admin"
 
 
+def test_a_saved_login_that_cannot_be_read_is_said(here, tmp_path):
+    (tmp_path / "gpuaas" / "config.json").mkdir(parents=True)
+    done = here.run("whoami", XDG_CONFIG_HOME=str(tmp_path))
+    assert done.returncode == 2 and "no saved login: " in done.stderr and "config.json" in done.stderr
+
+
 def test_a_token_is_never_an_argument(here):
     done = here.run("login", "--server", here.url, ADMIN)
     assert done.returncode == 2 and "standard input" in done.stderr

@@ -93,10 +93,20 @@ err_status lease_record_read(const json_t *value, struct lease_record *ret, stru
 
 static void step(void *arg);
 
-static void keep_problem(struct lease *lease, const struct k8s_result *result)
+// Reads the Lease of an answer; false when there is none to go by, which is a failure then. The
+// record borrows from *value, which the caller frees.
+static bool take_answer(struct lease *lease, const struct k8s_result *result, json_t **value,
+			struct lease_record *ret_record)
 {
-	lease->problem = *result->err;
+	if (result->status != ERR_OK) {
+		lease->problem = *result->err;
+	} else if (json_parse(result->body, value, &lease->problem) == ERR_OK &&
+		   lease_record_read(*value, ret_record, &lease->problem) == ERR_OK) {
+		lease->problem.text[0] = '\0';
+		return true;
+	}
 	lease_core_failed(&lease->core, now(lease));
+	return false;
 }
 
 static void on_looked(void *arg, const struct k8s_result *result)
@@ -105,17 +115,10 @@ static void on_looked(void *arg, const struct k8s_result *result)
 	struct lease_record record;
 	AUTO(json_decrefp) json_t *value = NULL;
 	lease->call = NULL;
-	if (result->code == 404) {
+	if (result->code == 404)
 		lease_core_looked(&lease->core, now(lease), NULL);
-	} else if (result->status != ERR_OK) {
-		keep_problem(lease, result);
-	} else if (json_parse(result->body, &value, &lease->problem) != ERR_OK ||
-		   lease_record_read(value, &record, &lease->problem) != ERR_OK) {
-		lease_core_failed(&lease->core, now(lease));
-	} else {
-		lease->problem.text[0] = '\0';
+	else if (take_answer(lease, result, &value, &record))
 		lease_core_looked(&lease->core, now(lease), &record);
-	}
 	step(lease);
 }
 
@@ -125,20 +128,14 @@ static void on_wrote(void *arg, const struct k8s_result *result)
 	struct lease_record record;
 	AUTO(json_decrefp) json_t *value = NULL;
 	bool has_begun = false;
+	const uint64_t now_ns = now(lease);
 	lease->call = NULL;
-	if (result->code == 409 || result->code == 404) {
+	if (result->code == 409 || result->code == 404)
 		lease_core_conflict(&lease->core);
-	} else if (result->status != ERR_OK) {
-		keep_problem(lease, result);
-	} else if (json_parse(result->body, &value, &lease->problem) != ERR_OK ||
-		   lease_record_read(value, &record, &lease->problem) != ERR_OK) {
-		lease_core_failed(&lease->core, now(lease));
-	} else {
-		lease->problem.text[0] = '\0';
-		has_begun = lease_core_wrote(&lease->core, now(lease), lease->sent_ns, &record);
-	}
-	if (lease_core_is_held(&lease->core, now(lease)))
-		loop_timer_set(lease->guard, lease->core.trusted_until_ns - now(lease));
+	else if (take_answer(lease, result, &value, &record))
+		has_begun = lease_core_wrote(&lease->core, now_ns, lease->sent_ns, &record);
+	if (lease_core_is_held(&lease->core, now_ns))
+		loop_timer_set(lease->guard, lease->core.trusted_until_ns - now_ns);
 	if (has_begun) {
 		lease->led_transitions = record.transitions;
 		lease->on_acquired(lease->arg, record.transitions);

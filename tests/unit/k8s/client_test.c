@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Client, watch and events against a scripted API server on our own HTTP server; the real one is
-// in tests/cluster.
+// Client, watch, lease and events against a scripted API server on our own HTTP server; the real
+// one is in tests/cluster.
 #include "check.h"
 #include "k8s/client.h"
 #include "k8s/event.h"
+#include "k8s/lease.h"
 #include "k8s/watch.h"
 #include "net/http_server.h"
 #include "sys/fs.h"
@@ -16,7 +17,7 @@
 // One answer of the server; the last one stays.
 struct answer {
 	int code;
-	const char *body;
+	const char *body; // NULL: what was sent, with a resourceVersion, as of a stored object
 	const char *retry_after;
 	bool is_stream; // body first, then held open
 	bool is_silent;
@@ -41,6 +42,9 @@ struct bench {
 	char heard[400];
 	struct watch *watch;
 	bool stop_in_handler;
+	// of leases
+	int64_t led_transitions;
+	int lost_count;
 };
 
 static void on_stream_closed(void *arg)
@@ -70,6 +74,19 @@ static void note_request(struct bench *b, const struct http_request *request)
 		}
 }
 
+static void respond_stored(struct http_exchange *exchange, int code,
+			   const struct http_request *request)
+{
+	AUTO(json_decrefp) json_t *object = NULL;
+	struct err err;
+	err_status status = json_parse(request->body, &object, &err);
+	ASSERT(status == ERR_OK);
+	int rc = json_object_set_new(json_at(object, "metadata"), "resourceVersion",
+				     json_string("7"));
+	ASSERT(rc == 0);
+	http_respond(exchange, code, "application/json", NULL, json_dump(request->arena, object));
+}
+
 static void handle(void *arg, struct http_exchange *exchange, const struct http_request *request)
 {
 	struct bench *b = arg;
@@ -87,6 +104,8 @@ static void handle(void *arg, struct http_exchange *exchange, const struct http_
 	} else if (answer->is_silent) {
 		ASSERT(b->silent_count < ARRAY_COUNT(b->silent));
 		b->silent[b->silent_count++] = exchange;
+	} else if (answer->body == NULL) {
+		respond_stored(exchange, answer->code, request);
 	} else {
 		http_respond(exchange, answer->code, "application/json", &extra,
 			     str_of(answer->body));
@@ -383,6 +402,68 @@ static void test_watch(struct check *c)
 	bench_close(&b);
 }
 
+// ---- leases
+
+static void on_acquired(void *arg, int64_t transitions)
+{
+	((struct bench *)arg)->led_transitions = transitions;
+}
+
+static void on_lost(void *arg) { ((struct bench *)arg)->lost_count++; }
+
+// Until a request has failed or leadership has begun.
+static void wait_for_lease(struct bench *b, const struct lease *lease, bool leads)
+{
+	for (int i = 0; i < 500; i++) {
+		bool has_problem = lease_problem(lease)[0] != '\0';
+		if (leads ? b->led_transitions > 0 : has_problem)
+			return;
+		loop_run_once(b->loop, 20);
+	}
+	CHECK(b->c, "heard of the lease", false);
+}
+
+#define LEASES "/prefix/apis/coordination.k8s.io/v1/namespaces/ns/leases"
+
+// Read, created, renewed in vain, and given up.
+static void test_lease(struct check *c)
+{
+	static const struct answer answers[] = {
+		{ 200, "{", NULL, false, false },  { 404, "", NULL, false, false },
+		{ 201, NULL, NULL, false, false }, { 500, "boom", NULL, false, false },
+		{ 200, "{}", NULL, false, false },
+	};
+	struct bench b;
+	bench_open(&b, c);
+	script(&b, answers, ARRAY_COUNT(answers));
+	struct lease_config config = { .namespace_ = "ns",
+				       .name = "leader",
+				       .identity = "me",
+				       .on_acquired = on_acquired,
+				       .on_lost = on_lost,
+				       .arg = &b };
+	struct lease *lease = lease_start(b.client, &config);
+	wait_for_lease(&b, lease, false);
+	CHECK(c, "not JSON", strstr(lease_problem(lease), "not valid JSON") != NULL);
+	wait_for_lease(&b, lease, true);
+	CHECK_STR(c, "looked and created", str_of(b.log),
+		  "GET " LEASES "/leader first ;GET " LEASES "/leader first ;POST " LEASES
+		  " first ;");
+	CHECK(c, "of this process", strstr(b.last_body, "\"holderIdentity\":\"me_") != NULL);
+	CHECK(c, "leads", lease_is_held(lease) && b.led_transitions == 1);
+	CHECK_STR(c, "no problem", str_of(lease_problem(lease)), "");
+	wait_for_lease(&b, lease, false);
+	CHECK_STR(c, "renewed in vain", str_of(lease_problem(lease)), "boom (500)");
+	CHECK(c, "still trusted", lease_is_held(lease));
+	script(&b, answers + 4, 1);
+	lease_stop(lease);
+	CHECK_STR(c, "given up", str_of(b.log), "PATCH " LEASES "/leader first ;");
+	CHECK(c, "to nobody", strstr(b.last_body, "\"holderIdentity\":\"\"") != NULL);
+	CHECK(c, "of the version it had", strstr(b.last_body, "\"resourceVersion\":\"7\"") != NULL);
+	CHECK_INT(c, "not lost", b.lost_count, 0);
+	bench_close(&b);
+}
+
 // ---- events
 
 static void test_events(struct check *c)
@@ -437,6 +518,7 @@ int main(void)
 	test_timeout(&c);
 	test_cancel_and_free(&c);
 	test_watch(&c);
+	test_lease(&c);
 	test_events(&c);
 	return check_done(&c);
 }

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bills from the ledger: the worked day through intake gives the bytes of rating its files, bad
-// events of one source never stop a bill, and a full disk refuses a batch and resumes.
+// Bills from the ledger: the worked day through intake gives the bytes of rating its files, and
+// bad events of one source never stop a bill.
 #include "billing/bill_format.h"
 #include "check.h"
 #include "ledger/bill.h"
 #include "sys/fs.h"
-
-#include <stdlib.h>
-#include <sys/mount.h>
-#include <unistd.h>
 
 static const int64_t DAY_FROM_S = 1770681600, DAY_TO_S = 1770768000; // 2026-02-10 and -11
 
@@ -133,61 +129,12 @@ static void refusals(struct check *c)
 	close_store(&store);
 }
 
-static struct str energy_lines(struct buf *out, int64_t from, int64_t count)
-{
-	buf_clear(out);
-	for (int64_t i = from; i < from + count; i++)
-		buf_printf(out,
-			   "{\"source\":\"n\",\"boot\":\"b\",\"seq\":%lld,\"t\":\"2026-02-10T00:00:"
-			   "00Z\","
-			   "\"type\":\"energy\",\"gpu\":\"g\",\"energy_mj\":\"%lld\"}\n",
-			   (long long)i, (long long)i);
-	return buf_str(out);
-}
-
-// On a file system of 2 MiB: batches are taken until one is refused; after room was made the same
-// batch is taken, and nothing is there in part.
-static void full_disk(struct check *c, const char *folder)
-{
-	enum { BATCH = 500, BATCHES_MAX = 200 };
-	AUTO(buf_done) struct buf lines = { 0 };
-	AUTO(arena_freep) struct arena *arena = arena_new(1 << 20);
-	if (mount("none", folder, "tmpfs", 0, "size=2m") != 0) {
-		printf("full disk: not tried, tmpfs cannot be mounted here\n");
-		return;
-	}
-	struct store store = open_store(c, arena_printf(arena, "sqlite:%s/l.db", folder));
-	struct ledger_cursor cursor = { .seq = -1 };
-	struct err err = { 0 };
-	err_status status = ERR_OK;
-	int64_t taken = 0;
-	for (int i = 0; status == ERR_OK && i < BATCHES_MAX; i++) {
-		status = ledger_append(store.ledger, STR("n"), energy_lines(&lines, taken, BATCH),
-				       INT32_MAX, &cursor, &err);
-		taken += status == ERR_OK ? BATCH : 0;
-	}
-	CHECK_INT(c, "refused", status, ERR_IO);
-	CHECK_INT(c, "the cursor stays", cursor.seq, taken - 1);
-	CHECK_INT(c, "more room", mount("none", folder, "tmpfs", MS_REMOUNT, "size=16m"), 0);
-	CHECK_INT(c, "resumed",
-		  ledger_append(store.ledger, STR("n"), energy_lines(&lines, taken, BATCH),
-				INT32_MAX, &cursor, &err),
-		  ERR_OK);
-	CHECK_INT(c, "nothing twice", (int64_t)ledger_counts_get(store.ledger).duplicates, 0);
-	CHECK_INT(c, "all counted", (int64_t)ledger_counts_get(store.ledger).events, taken + BATCH);
-	close_store(&store);
-	CHECK_INT(c, "unmounted", umount(folder), 0);
-}
-
 int main(int argc, char **argv)
 {
 	struct check c = { 0 };
-	char folder[] = "/tmp/ledger-bill-XXXXXX";
-	if (argc != 2 || mkdtemp(folder) == NULL)
+	if (argc != 2)
 		return 2;
 	worked_day(&c, argv[1]);
 	refusals(&c);
-	full_disk(&c, folder);
-	(void)rmdir(folder);
 	return check_done(&c);
 }

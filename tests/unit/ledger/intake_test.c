@@ -212,6 +212,18 @@ static void test_documents(struct check *c)
 	sql_close(sql);
 }
 
+static struct str energy_lines(struct buf *out, int64_t from, int64_t count)
+{
+	buf_clear(out);
+	for (int64_t i = from; i < from + count; i++)
+		buf_printf(out,
+			   "{\"source\":\"n\",\"boot\":\"b\",\"seq\":%lld,\"t\":\"2026-02-10T00:00:"
+			   "00Z\","
+			   "\"type\":\"energy\",\"gpu\":\"g\",\"energy_mj\":\"%lld\"}\n",
+			   (long long)i, (long long)i);
+	return buf_str(out);
+}
+
 // Batches of ten; the child is killed at some point: what it reported is there, and no batch is
 // there in part.
 static void test_kill(struct check *c, const char *folder)
@@ -230,15 +242,9 @@ static void test_kill(struct check *c, const char *folder)
 			_exit(1);
 		for (long batch = 0;; batch++) {
 			AUTO(buf_done) struct buf lines = { 0 };
-			for (long i = batch * 10; i < batch * 10 + 10; i++)
-				buf_printf(&lines,
-					   "{\"source\":\"n\",\"boot\":\"b\",\"seq\":%ld,\"t\":"
-					   "\"2026-02-10T00:00:00Z\",\"type\":\"energy\",\"gpu\":"
-					   "\"g\",\"epoch\":\"e\",\"energy_mj\":\"%ld\"}\n",
-					   i, i);
 			struct ledger_cursor cursor;
-			if (ledger_append(ledger, STR("n"), buf_str(&lines), NOON_S, &cursor,
-					  &err) != ERR_OK ||
+			if (ledger_append(ledger, STR("n"), energy_lines(&lines, batch * 10, 10),
+					  NOON_S, &cursor, &err) != ERR_OK ||
 			    write(ends[1], &batch, sizeof batch) < 0)
 				_exit(1);
 		}
@@ -262,6 +268,43 @@ static void test_kill(struct check *c, const char *folder)
 	sql_close(sql);
 }
 
+// On a file system of 2 MiB: batches are taken until one is refused; after room was made the same
+// batch is taken, and nothing is there in part.
+static void test_full_disk(struct check *c, const char *folder)
+{
+	enum { BATCH = 500, BATCHES_MAX = 200 };
+	AUTO(buf_done) struct buf lines = { 0 };
+	if (mount("none", folder, "tmpfs", 0, "size=2m") != 0) {
+		printf("full disk: not tried, tmpfs cannot be mounted here\n");
+		return;
+	}
+	char url[256];
+	(void)snprintf(url, sizeof url, "sqlite:%s/l.db", folder);
+	struct sql *sql = NULL;
+	struct ledger *ledger = open_ledger(c, url, &sql);
+	struct ledger_cursor cursor = { .seq = -1 };
+	struct err err = { 0 };
+	err_status status = ERR_OK;
+	int64_t taken = 0;
+	for (int i = 0; status == ERR_OK && i < BATCHES_MAX; i++) {
+		status = ledger_append(ledger, STR("n"), energy_lines(&lines, taken, BATCH),
+				       INT32_MAX, &cursor, &err);
+		taken += status == ERR_OK ? BATCH : 0;
+	}
+	CHECK_INT(c, "refused", status, ERR_IO);
+	CHECK_INT(c, "the cursor stays", cursor.seq, taken - 1);
+	CHECK_INT(c, "more room", mount("none", folder, "tmpfs", MS_REMOUNT, "size=16m"), 0);
+	CHECK_INT(c, "resumed",
+		  ledger_append(ledger, STR("n"), energy_lines(&lines, taken, BATCH), INT32_MAX,
+				&cursor, &err),
+		  ERR_OK);
+	CHECK_INT(c, "nothing twice", (int64_t)ledger_counts_get(ledger).duplicates, 0);
+	CHECK_INT(c, "all counted", (int64_t)ledger_counts_get(ledger).events, taken + BATCH);
+	ledger_free(ledger);
+	sql_close(sql);
+	CHECK_INT(c, "unmounted", umount(folder), 0);
+}
+
 int main(void)
 {
 	struct check c = { 0 };
@@ -273,6 +316,7 @@ int main(void)
 	test_owner(&c);
 	test_documents(&c);
 	test_kill(&c, folder);
+	test_full_disk(&c, folder);
 	(void)snprintf(command, sizeof command, "rm -rf %s", folder);
 	CHECK_INT(&c, "cleaned up", system(command), 0);
 	return check_done(&c);

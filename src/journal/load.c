@@ -180,7 +180,7 @@ static err_status load_file(struct journal *journal, size_t i, const struct jour
 	if (scan.good_bytes < content.len && is_last) {
 		journal->stats.torn_bytes += content.len - scan.good_bytes;
 		if (cut_file(journal, path, scan.good_bytes, err) != ERR_OK)
-			return err == NULL ? ERR_IO : err->status;
+			return err->status;
 		file->bytes = scan.good_bytes;
 	} else if (scan.good_bytes < content.len) {
 		journal->stats.damaged_lines++;
@@ -226,13 +226,13 @@ err_status journal_load(struct journal *journal, const char *boot_id,
 		return err_wrap(err, "state folder");
 	if (load_identity(journal, boot_id, err) != ERR_OK ||
 	    load_snapshot(journal, replay, err) != ERR_OK || list_files(journal, err) != ERR_OK)
-		return err == NULL ? ERR_IO : err->status;
+		return err->status;
 	for (size_t i = 0; i < journal->file_count; i++) {
 		if (load_file(journal, i, replay, err) != ERR_OK)
-			return err == NULL ? ERR_IO : err->status;
+			return err->status;
 	}
 	if (open_last(journal, err) != ERR_OK)
-		return err == NULL ? ERR_IO : err->status;
+		return err->status;
 	journal->written_seq = journal->synced_seq = journal->next_seq - 1;
 	return ERR_OK;
 }

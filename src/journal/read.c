@@ -33,7 +33,7 @@ err_status journal_snapshot(struct journal *journal, struct str text, struct err
 		return err_set(err, ERR_LIMIT, "snapshot of the journal is too large");
 	// It speaks for all events up to next_seq - 1: those must be on disk before it is.
 	if (journal_write(journal, err) != ERR_OK || journal_sync(journal, err) != ERR_OK)
-		return err == NULL ? ERR_IO : err->status;
+		return err->status;
 	if (journal->synced_seq != journal->next_seq - 1)
 		return err_set(err, ERR_UNAVAILABLE, "a sync of the journal is still running");
 	int failure = journal_step(journal, "snapshot");
@@ -157,7 +157,7 @@ err_status journal_read(struct journal *journal, uint64_t after_seq, size_t max_
 					 : SIZE_MAX;
 			read.end = 0;
 			if (read_part(journal, file, &read, err) != ERR_OK)
-				return err == NULL ? ERR_IO : err->status;
+				return err->status;
 		}
 	}
 	if (!buf_ok(ret_lines))
@@ -178,7 +178,7 @@ static err_status print_file(const char *path, struct buf *out, struct err *err)
 {
 	AUTO(buf_done) struct buf content = { .limit = JOURNAL_READ_MAX_BYTES };
 	if (fs_read(path, JOURNAL_READ_MAX_BYTES, &content, err) != ERR_OK)
-		return err == NULL ? ERR_IO : err->status;
+		return err->status;
 	struct segment_scan scan = segment_read(buf_str(&content), print_line, out);
 	if (scan.lines == 0 && content.len > 0)
 		return err_set(err, ERR_INVALID, "%s holds no line of a journal", path);

@@ -36,4 +36,3 @@ MUST_USE err_status agent_start(struct agent *agent, const struct agent_config *
 void agent_stop(struct agent *agent);
 // Answers of the HTTP server.
 void agent_http(void *arg, struct http_exchange *exchange, const struct http_request *request);
-bool agent_is_ready(const struct agent *agent, const char **ret_why);

@@ -29,7 +29,7 @@ static void fill_view(const struct agent *agent, struct metrics_view *view)
 		node_writer_stats(agent->node, &view->node_writer);
 }
 
-bool agent_is_ready(const struct agent *agent, const char **ret_why)
+static bool is_ready(const struct agent *agent, const char **ret_why)
 {
 	struct plugin_stats plugin;
 	plugin_stats(agent->plugin, &plugin);
@@ -62,8 +62,8 @@ void agent_http(void *arg, struct http_exchange *exchange, const struct http_req
 	} else if (str_eq_c(request->path, "/healthz") || str_eq_c(request->path, "/health")) {
 		respond_text(exchange, 200, "ok\n");
 	} else if (str_eq_c(request->path, "/readyz")) {
-		bool is_ready = agent_is_ready(agent, &why);
-		respond_text(exchange, is_ready ? 200 : 503, is_ready ? "ok\n" : why);
+		bool is_good = is_ready(agent, &why);
+		respond_text(exchange, is_good ? 200 : 503, is_good ? "ok\n" : why);
 	} else {
 		respond_text(exchange, 404, "there are /metrics, /healthz and /readyz\n");
 	}

@@ -82,7 +82,7 @@ err_status cdi_write(const struct cdi_config *config, const struct gpu_info *gpu
 			parts.libraries[parts.library_count++] = found;
 	}
 	if (cdi_render(&text, config, &parts, err) != ERR_OK)
-		return err == NULL ? ERR_INVALID : err->status;
+		return err->status;
 	int n = snprintf(path, sizeof path, "%s/%s", config->dir, CDI_FILE);
 	if (n < 0 || (size_t)n >= sizeof path)
 		return err_set(err, ERR_INVALID, "path of the CDI folder is too long");

@@ -19,7 +19,7 @@ enum { FILE_MAX_BYTES = 256 * 1024, HOST_NAME_BYTES = 256 };
 	X("pod-resources-socket", pod_resources_socket,                                            \
 	  "/var/lib/kubelet/pod-resources/kubelet.sock", "the kubelet's PodResources socket")      \
 	X("plugin-registry-dir", plugin_registry_dir, "/var/lib/kubelet/plugins_registry",         \
-	  "the kubelet's folder for DRA drivers")                                                  \
+	  "the kubelet's folder for DRA drivers; taken for them and not used yet")                 \
 	X("cdi-dir", cdi_dir, "/var/run/cdi", "folder for the CDI specification")                  \
 	X("state-dir", state_dir, "/var/lib/gpuaas", "journal and kept health")                    \
 	X("driver-root", driver_root, "/", "where the driver's files are, for host and agent")     \
@@ -132,7 +132,7 @@ static err_status take_mount(struct arena *arena, const json_t *item, struct cdi
 	if (json_only_keys(item, keys, err) != ERR_OK ||
 	    take_text(arena, item, "hostPath", &ret->host_path, err) != ERR_OK ||
 	    take_text(arena, item, "containerPath", &ret->container_path, err) != ERR_OK)
-		return err == NULL ? ERR_INVALID : err->status;
+		return err->status;
 	if (ret->host_path == NULL || ret->container_path == NULL || ret->host_path[0] != '/' ||
 	    ret->container_path[0] != '/' || strlen(ret->host_path) >= CDI_PATH_BYTES ||
 	    strlen(ret->container_path) >= CDI_PATH_BYTES)
@@ -186,13 +186,13 @@ err_status agent_config_read(struct arena *arena, struct str text, struct agent_
 	err = err == NULL ? &local : err;
 	AUTO(json_decrefp) json_t *root = NULL;
 	if (yaml_parse(text, &root, err) != ERR_OK || check_keys(root, err) != ERR_OK)
-		return err == NULL ? ERR_INVALID : err->status;
+		return err->status;
 #define TAKE_TEXT(key, member, absent)                                                             \
 	if (take_text(arena, root, key, &config->member, err) != ERR_OK)                           \
-		return err == NULL ? ERR_INVALID : err->status;
+		return err->status;
 #define TAKE_NUMBER(key, member, absent, min, max)                                                 \
 	if (take_number(root, key, (const int64_t[]){ min, max }, &config->member, err) != ERR_OK) \
-		return err == NULL ? ERR_INVALID : err->status;
+		return err->status;
 	TEXTS(TAKE_TEXT)
 	NUMBERS(TAKE_NUMBER)
 	if ((config->tls_cert_file == NULL) != (config->tls_key_file == NULL))
@@ -291,7 +291,7 @@ err_status agent_config_load(struct arena *arena, int argc, char **argv, struct 
 			return err_wrap(err, "%s", config.config_path);
 	}
 	if (take_xids(&config, err) != ERR_OK || fill_defaults(arena, &config, err) != ERR_OK)
-		return err == NULL ? ERR_INVALID : err->status;
+		return err->status;
 	*ret = config;
 	return ERR_OK;
 }

@@ -23,7 +23,6 @@ struct holders_config {
 
 struct holders_stats {
 	uint64_t lists, list_failures, checkpoints, checkpoint_failures;
-	uint64_t list_ns;       // when the last answer came
 	uint64_t disagreements; // the two sources named different pods for one device
 };
 

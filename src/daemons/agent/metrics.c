@@ -92,7 +92,7 @@ static void put_field(struct buf *out, const struct metrics_view *view, enum gpu
 	}
 }
 
-void metrics_put_gpus(struct buf *out, const struct metrics_view *view)
+static void put_gpus(struct buf *out, const struct metrics_view *view)
 {
 	// The labels of a GPU are rendered once and serve all its series.
 	struct buf identities[GPU_MAX] = { 0 }, holders[GPU_MAX] = { 0 };
@@ -113,6 +113,6 @@ void metrics_put_gpus(struct buf *out, const struct metrics_view *view)
 
 void metrics_put(struct buf *out, const struct metrics_view *view)
 {
-	metrics_put_gpus(out, view);
+	put_gpus(out, view);
 	metrics_put_own(out, view);
 }

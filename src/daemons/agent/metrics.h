@@ -28,5 +28,4 @@ struct metrics_view {
 };
 
 void metrics_put(struct buf *out, const struct metrics_view *view);
-void metrics_put_gpus(struct buf *out, const struct metrics_view *view);
 void metrics_put_own(struct buf *out, const struct metrics_view *view);

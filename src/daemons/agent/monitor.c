@@ -154,7 +154,6 @@ static void on_processes(void *arg, uint32_t slot, const struct nvml_processes *
 	struct monitor *monitor = arg;
 	struct monitor_gpu *gpu = &monitor->gpus[slot];
 	gpu->processes = *processes;
-	gpu->processes_ns = loop_now_ns(monitor->loop);
 	monitor->config.on_processes(monitor->config.arg, slot);
 }
 
@@ -236,6 +235,8 @@ static void on_late(void *arg)
 err_status monitor_new(struct loop *loop, const struct monitor_config *config, struct monitor **ret,
 		       struct err *err)
 {
+	struct err local;
+	err = err == NULL ? &local : err;
 	struct monitor *monitor = calloc(1, sizeof *monitor);
 	if (monitor == NULL)
 		return err_set(err, ERR_LIMIT, "no memory for the devices");
@@ -264,7 +265,7 @@ err_status monitor_new(struct loop *loop, const struct monitor_config *config, s
 					.on_events = on_events };
 	if (nvml_host_new(loop, &host, &monitor->host, err) != ERR_OK) {
 		monitor_free(monitor);
-		return err == NULL ? ERR_LIMIT : err->status;
+		return err->status;
 	}
 	loop_timer_set(monitor->probe_timer, config->probe_ns);
 	loop_timer_set(monitor->read_timer, config->read_ns / 2);

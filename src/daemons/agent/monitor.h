@@ -20,7 +20,6 @@ struct monitor_gpu {
 	int64_t reading_wall_s;
 	uint64_t util_sum, memory_sum_mib, sample_count; // since monitor_take_sample
 	struct nvml_processes processes;
-	uint64_t processes_ns;
 	uint32_t last_xid;
 	struct {
 		uint32_t xid;

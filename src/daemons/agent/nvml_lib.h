@@ -7,10 +7,6 @@
 #include "base/err.h"
 #include "gpu/nvml_abi.h"
 
-struct nvml_remapped {
-	uint32_t corrected, uncorrected, pending, failed;
-};
-
 // Result, name in the library, parameters; required ones first.
 #define NVML_REQUIRED(X)                                                                           \
 	X(init, "nvmlInit_v2", (void))                                                             \

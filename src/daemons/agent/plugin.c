@@ -91,7 +91,6 @@ static void answer_preferred(struct plugin *plugin, struct grpc_stream *stream, 
 		if (fits && plugin->config.prefer(plugin->config.arg, request, is_last, ids) ==
 				    PLUGIN_LATER) {
 			ASSERT(!is_last);
-			plugin->stats.put_off++;
 			plugin->waiting = stream;
 			buf_clear(&plugin->waiting_message);
 			buf_put(&plugin->waiting_message, message);
@@ -130,15 +129,9 @@ static void on_waiting_timer(void *arg) { answer_waiting(arg, true); }
 static void on_preferred(void *arg, struct grpc_stream *stream, struct str message)
 {
 	struct plugin *plugin = arg;
-	const struct world *world = loop_world(plugin->loop);
-	uint64_t start_ns = world_mono_ns(world);
 	answer_waiting(plugin, true); // kubelets ask one by one
 	grpc_stream_on_closed(stream, on_waiting_closed, plugin);
 	answer_preferred(plugin, stream, message, plugin->config.wait_ns == 0);
-	uint64_t took_ns = world_mono_ns(world) - start_ns;
-	plugin->stats.preferred_sum_ns += took_ns;
-	if (took_ns > plugin->stats.preferred_max_ns)
-		plugin->stats.preferred_max_ns = took_ns;
 }
 
 static void on_allocate(void *arg, struct grpc_stream *stream, struct str message)
@@ -146,8 +139,6 @@ static void on_allocate(void *arg, struct grpc_stream *stream, struct str messag
 	struct plugin *plugin = arg;
 	AUTO(arena_freep) struct arena *arena = arena_new(ARENA_BYTES);
 	AUTO(buf_done) struct buf out = { .limit = GRPC_MESSAGE_MAX_BYTES };
-	const struct world *world = loop_world(plugin->loop);
-	uint64_t start_ns = world_mono_ns(world);
 	struct dp_allocate_list list = { 0 };
 	struct err err = { 0 };
 	err_status status = ERR_LIMIT;
@@ -167,10 +158,6 @@ static void on_allocate(void *arg, struct grpc_stream *stream, struct str messag
 						      : GRPC_INVALID_ARGUMENT,
 			    err.text);
 	}
-	uint64_t took_ns = world_mono_ns(world) - start_ns;
-	plugin->stats.allocate_sum_ns += took_ns;
-	if (took_ns > plugin->stats.allocate_max_ns)
-		plugin->stats.allocate_max_ns = took_ns;
 }
 
 static void on_pre_start(void *arg, struct grpc_stream *stream, struct str message)

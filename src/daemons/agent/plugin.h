@@ -33,10 +33,8 @@ struct plugin_config {
 };
 
 struct plugin_stats {
-	uint64_t registrations, failures, lists, preferred, put_off, allocations, refusals;
+	uint64_t registrations, failures, lists, preferred, allocations, refusals;
 	bool is_registered, has_stream;
-	uint64_t preferred_max_ns, allocate_max_ns; // time inside our handlers
-	uint64_t preferred_sum_ns, allocate_sum_ns;
 };
 
 MUST_USE err_status plugin_new(struct loop *loop, const struct plugin_config *config,

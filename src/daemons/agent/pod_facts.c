@@ -168,7 +168,6 @@ static err_status take_pod(const struct pod *pod, const char *resource, struct p
 	    !usage_text(facts->name, sizeof facts->name, meta->name) ||
 	    !usage_text(facts->request, sizeof facts->request, request_of(meta)))
 		return err_set(err, ERR_INVALID, "pod with a name or label that is too long");
-	facts->created_s = meta->created_s;
 	facts->deleted_s = meta->deleted_s;
 	facts->plan = kobj_pairs_get(&meta->annotations, STR("gpuaas.io/devices"));
 	facts->plan_mac = kobj_pairs_get(&meta->annotations, STR("gpuaas.io/devices-mac"));

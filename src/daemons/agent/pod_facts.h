@@ -11,7 +11,6 @@ enum {
 	POD_LABEL_BYTES = 128,
 	POD_SHORT_BYTES = 64, // uid, namespace, container
 	POD_CONTAINERS_MAX = 16,
-	POD_PLAN_MAX_BYTES = 16 * 1024,
 };
 
 struct pod_container {
@@ -22,9 +21,9 @@ struct pod_container {
 
 struct pod_facts {
 	char uid[POD_SHORT_BYTES], namespace_[POD_SHORT_BYTES], name[POD_NAME_BYTES];
-	char request[POD_LABEL_BYTES];  // label gpuaas.io/request if it is NAMESPACE.NAME
-	int64_t created_s, scheduled_s; // 0: not known
-	int64_t finished_s;             // last finish of its containers so far
+	char request[POD_LABEL_BYTES]; // label gpuaas.io/request if it is NAMESPACE.NAME
+	int64_t scheduled_s;           // 0: not known
+	int64_t finished_s;            // last finish of its containers so far
 	int64_t deleted_s;
 	bool is_terminal;                                    // Succeeded or Failed
 	bool is_all_finished;                                // every container of it has ended

@@ -20,7 +20,6 @@ struct pods {
 	struct arena *arena;
 	struct pods_item **items;
 	size_t count, room;
-	uint64_t arrivals;
 	struct pods_stats stats;
 };
 
@@ -62,7 +61,6 @@ static struct pods_item *add(struct pods *pods)
 	struct pods_item *item = calloc(1, sizeof *item);
 	if (item == NULL)
 		return NULL;
-	item->arrival = ++pods->arrivals;
 	pods->items[pods->count++] = item;
 	return item;
 }
@@ -155,7 +153,6 @@ static void on_synced(struct pods *pods)
 static void on_item(void *arg, const struct watch_item *item)
 {
 	struct pods *pods = arg;
-	pods->stats.last_event_ns = loop_now_ns(pods->loop);
 	switch (item->event) {
 	case WATCH_ADDED:
 	case WATCH_MODIFIED:

@@ -13,7 +13,6 @@ struct pods;
 struct pods_item {
 	struct pod_facts facts; // plan and plan_mac are not kept
 	struct plan *plan;      // NULL: none, or its MAC does not hold
-	uint64_t arrival;       // order in which the pods came to this node
 	uint64_t terminal_ns;   // when it was first seen as ended, 0: not
 	bool is_listed;         // by the list that is under way
 };
@@ -30,7 +29,6 @@ struct pods_config {
 struct pods_stats {
 	uint64_t events, malformed, bad_plans, failures;
 	bool is_synced;
-	uint64_t last_event_ns;
 };
 
 MUST_USE err_status pods_new(struct k8s_client *client, const struct pods_config *config,

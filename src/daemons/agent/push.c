@@ -162,7 +162,6 @@ static void push_now(struct push *push)
 	if (lines.len == 0)
 		return; // poked when there is more
 	push->batch_last_seq = last;
-	push->stats.pushed_seq = last;
 	start_call(push, buf_str(&lines));
 }
 

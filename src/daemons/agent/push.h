@@ -18,7 +18,7 @@ struct push_config {
 };
 
 struct push_stats {
-	uint64_t batches, failures, pushed_seq, acknowledged_seq;
+	uint64_t batches, failures, acknowledged_seq;
 	int64_t last_good_wall_s; // 0: never
 	bool is_failing;
 };

@@ -34,7 +34,7 @@ static struct usage *new_usage(bool has_pods)
 
 static struct pod_facts facts_of(int i)
 {
-	struct pod_facts facts = { .created_s = 1000 + i };
+	struct pod_facts facts = { 0 };
 	(void)snprintf(facts.uid, sizeof facts.uid, "uid-%d", i);
 	(void)snprintf(facts.name, sizeof facts.name, "pod-%d", i);
 	(void)snprintf(facts.namespace_, sizeof facts.namespace_, "team-%d", i % 3);

@@ -68,50 +68,66 @@ static void put_lines(struct buf *out, const struct bill *bill, struct str tenan
 		put_line(out, &(struct bill_line){ .tenant = tenant }, put);
 }
 
-typedef void put_value_fn(struct buf *out, const struct bill_line *line);
+typedef void put_value_fn(struct buf *out, const struct bill_line *line, put_money_fn *put);
 
-static void put_idle_nano(struct buf *out, const struct bill_line *line)
+static void put_idle(struct buf *out, const struct bill_line *line, put_money_fn *put)
 {
-	put_nano(out, line->idle_shared_nano);
+	put(out, line->idle_shared_nano);
 }
 
-static void put_idle_decimal(struct buf *out, const struct bill_line *line)
+static void put_cents(struct buf *out, const struct bill_line *line, put_money_fn *put)
 {
-	put_decimal(out, line->idle_shared_nano);
+	(void)put; // always whole
+	put_nano(out, line->cents);
 }
 
-static void put_cents(struct buf *out, const struct bill_line *line)
+static void put_seconds(struct buf *out, const struct bill_line *line, put_money_fn *put)
 {
-	buf_printf(out, "%lld", (long long)line->cents);
-}
-
-static void put_seconds(struct buf *out, const struct bill_line *line)
-{
+	(void)put; // always decimal
 	if (line->gpu_seconds_nano < 0)
 		buf_put_c(out, "null");
 	else
 		put_decimal(out, line->gpu_seconds_nano);
 }
 
-// One number a line. skip_empty leaves the unallocated part out when it has nothing.
+struct column {
+	const char *name;
+	put_value_fn *value;
+};
+
+// One number a line; idle time that nobody is left with is not listed.
 static void put_column(struct buf *out, const struct bill *bill, struct str tenant,
-		       const char *name, put_value_fn *put)
+		       const struct column *column, put_money_fn *put)
 {
 	const char *before = "";
-	buf_printf(out, ",\"%s\":{", name);
+	buf_printf(out, ",\"%s\":{", column->name);
 	for (size_t i = 0; i < bill->line_count; i++) {
 		const struct bill_line *line = &bill->lines[i];
-		bool is_idle_view = put == put_idle_nano || put == put_idle_decimal;
 		if (!is_wanted(line, tenant) ||
-		    (is_idle_view && line->is_unallocated && line->idle_shared_nano == 0))
+		    (column->value == put_idle && line->is_unallocated &&
+		     line->idle_shared_nano == 0))
 			continue;
 		buf_put_c(out, before);
 		buf_put_json(out, line->tenant);
 		buf_put_byte(out, ':');
-		put(out, line);
+		column->value(out, line, put);
 		before = ",";
 	}
 	buf_put_byte(out, '}');
+}
+
+// What both forms tell of the tenants.
+static void put_tenants(struct buf *out, const struct bill *bill, struct str tenant,
+			put_money_fn *put)
+{
+	static const struct column columns[] = { { "idle_shared_capacity", put_idle },
+						 { "invoice_cents", put_cents },
+						 { "gpu_seconds", put_seconds } };
+	buf_put_c(out, ",\"by_tenant\":{");
+	put_lines(out, bill, tenant, put);
+	buf_put_byte(out, '}');
+	for (size_t i = 0; i < ARRAY_COUNT(columns); i++)
+		put_column(out, bill, tenant, &columns[i], put);
 }
 
 static void put_proof(struct buf *out, const struct bill *bill, put_money_fn *put)
@@ -137,16 +153,10 @@ static void put_proof(struct buf *out, const struct bill *bill, put_money_fn *pu
 
 void bill_format_json(struct buf *out, const struct bill *bill)
 {
-	const struct str all = { NULL, 0 };
 	put_head(out, bill);
 	buf_put_byte(out, ',');
 	put_member(out, "tco_nano", bill->tco_nano, put_nano);
-	buf_put_c(out, ",\"by_tenant\":{");
-	put_lines(out, bill, all, put_nano);
-	buf_put_byte(out, '}');
-	put_column(out, bill, all, "idle_shared_capacity", put_idle_nano);
-	put_column(out, bill, all, "invoice_cents", put_cents);
-	put_column(out, bill, all, "gpu_seconds", put_seconds);
+	put_tenants(out, bill, (struct str){ NULL, 0 }, put_nano);
 	buf_printf(out, ",\"energy_mj\":\"%lld\"", (long long)bill->energy_mj);
 	put_proof(out, bill, put_nano);
 	buf_put_c(out, "}\n");
@@ -159,12 +169,7 @@ void bill_format_json_decimal(struct buf *out, const struct bill *bill, struct s
 		buf_put_byte(out, ',');
 		put_member(out, "tco", bill->tco_nano, put_decimal);
 	}
-	buf_put_c(out, ",\"by_tenant\":{");
-	put_lines(out, bill, tenant, put_decimal);
-	buf_put_byte(out, '}');
-	put_column(out, bill, tenant, "idle_shared_capacity", put_idle_decimal);
-	put_column(out, bill, tenant, "invoice_cents", put_cents);
-	put_column(out, bill, tenant, "gpu_seconds", put_seconds);
+	put_tenants(out, bill, tenant, put_decimal);
 	if (tenant.len == 0)
 		put_proof(out, bill, put_decimal);
 	buf_put_c(out, "}\n");

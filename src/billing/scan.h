@@ -2,7 +2,7 @@
 // Reads the tokens of one JSON text in a single pass and without a tree: usage events arrive by
 // the million, and a tree of each costs ten times the parse. Strings are borrowed from the text
 // unless they hold escapes, then they are decoded into the arena. Every function leaves the
-// position at the byte that it could not take; scan_fail turns that into an error.
+// position at the byte that it could not take.
 #pragma once
 
 #include "base/arena.h"

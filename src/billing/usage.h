@@ -36,8 +36,8 @@ struct usage_gpu {
 };
 
 struct usage *usage_new(void); // NULL: no memory
-// What was released but never bound, or before it was bound, is then left out and counted instead
-// of being an error: for a ledger, where one bad source must not stop every bill.
+// What was released but never bound, or before it was bound, is then left out instead of being an
+// error: for a ledger, where one bad source must not stop every bill.
 void usage_set_lenient(struct usage *usage);
 void usage_free(struct usage *usage);
 void usage_freep(struct usage **usage); // for AUTO

@@ -186,9 +186,8 @@ static int by_remainder(const void *left, const void *right)
 
 static bool split_big(struct big_share *shares, size_t count, int64_t total, size_t leave_out)
 {
-	struct big sum, one;
+	struct big sum;
 	big_set(&sum, 0);
-	big_set(&one, 1);
 	if (leave_out != WEIGHTS_NOBODY)
 		big_set(&shares[leave_out].num, 0);
 	for (size_t i = 0; i < count; i++)

@@ -4,6 +4,7 @@
 #include "base/rng.h"
 #include "k8s/status.h"
 #include "k8s/watch_frame.h"
+#include "net/http.h"
 
 #include <stdlib.h>
 
@@ -176,19 +177,6 @@ static void relist(struct watch_core *core)
 	core->wait_ns = spread(core, 0, RELIST_SPREAD_NS);
 }
 
-static void put_escaped(struct buf *out, struct str text)
-{
-	for (size_t i = 0; i < text.len; i++) {
-		unsigned char c = (unsigned char)text.data[i];
-		bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-				(c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
-		if (is_plain)
-			buf_put_byte(out, (char)c);
-		else
-			buf_printf(out, "%%%02X", (unsigned)c);
-	}
-}
-
 static void put_request(struct watch_core *core)
 {
 	struct buf *out = &core->request;
@@ -198,7 +186,7 @@ static void put_request(struct watch_core *core)
 		buf_printf(out, "?limit=%d", (int)PAGE_LIMIT);
 		if (core->next_page.len > 0) {
 			buf_put_c(out, "&continue=");
-			put_escaped(out, buf_str(&core->next_page));
+			http_put_escaped(out, buf_str(&core->next_page));
 		}
 	} else {
 		uint64_t timeout_s = spread(core, WATCH_MIN_S, 2 * WATCH_MIN_S);
@@ -208,7 +196,7 @@ static void put_request(struct watch_core *core)
 			buf_put_c(out, "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
 		} else {
 			buf_put_c(out, "&resourceVersion=");
-			put_escaped(out, buf_str(&core->version));
+			http_put_escaped(out, buf_str(&core->version));
 		}
 	}
 	if (core->selector[0] != '\0')

@@ -73,7 +73,8 @@ const char *http_status_text(int status)
 	return "Unknown";
 }
 
-static bool unescape(struct arena *arena, struct str text, bool plus_is_blank, struct str *ret_text)
+// False when malformed or holding a NUL.
+static bool unescape(struct arena *arena, struct str text, struct str *ret_text)
 {
 	char *out = arena_alloc(arena, text.len + 1);
 	size_t count = 0;
@@ -90,7 +91,7 @@ static bool unescape(struct arena *arena, struct str text, bool plus_is_blank, s
 				return false;
 			c = (char)(high * 16 + low);
 			i += 2;
-		} else if (c == '+' && plus_is_blank) {
+		} else if (c == '+') {
 			c = ' ';
 		}
 		if (c == '\0')
@@ -102,36 +103,27 @@ static bool unescape(struct arena *arena, struct str text, bool plus_is_blank, s
 	return true;
 }
 
-bool http_unescape(struct arena *arena, struct str text, struct str *ret_text)
-{
-	return unescape(arena, text, false, ret_text);
-}
-
 static bool is_unreserved(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
 	       c == '-' || c == '.' || c == '_' || c == '~';
 }
 
+void http_put_escaped(struct buf *out, struct str text)
+{
+	for (size_t i = 0; i < text.len; i++) {
+		if (is_unreserved(text.data[i]))
+			buf_put_byte(out, text.data[i]);
+		else
+			buf_printf(out, "%%%02X", (unsigned)(unsigned char)text.data[i]);
+	}
+}
+
 struct str http_escape(struct arena *arena, struct str text)
 {
-	static const char digits[] = "0123456789ABCDEF";
-	char *out = text.len > SIZE_MAX / 4 ? NULL : arena_alloc(arena, text.len * 3 + 1);
-	size_t count = 0;
-	if (out == NULL)
-		return (struct str){ NULL, 0 };
-	for (size_t i = 0; i < text.len; i++) {
-		unsigned char c = (unsigned char)text.data[i];
-		if (is_unreserved((char)c)) {
-			out[count++] = (char)c;
-			continue;
-		}
-		out[count++] = '%';
-		out[count++] = digits[c >> 4];
-		out[count++] = digits[c & 15];
-	}
-	out[count] = '\0';
-	return (struct str){ out, count };
+	AUTO(buf_done) struct buf out = { .limit = 0 };
+	http_put_escaped(&out, text);
+	return buf_ok(&out) ? arena_dup(arena, buf_str(&out)) : (struct str){ NULL, 0 };
 }
 
 struct str http_query_get(struct arena *arena, struct str query, const char *name)
@@ -141,9 +133,9 @@ struct str http_query_get(struct arena *arena, struct str query, const char *nam
 		size_t at = str_find_byte(pair, '=', 0);
 		struct str key = str_slice(pair, 0, at);
 		struct str raw = at == SIZE_MAX ? STR("") : str_slice(pair, at + 1, pair.len);
-		if (!unescape(arena, key, true, &key) || !str_eq(key, wanted))
+		if (!unescape(arena, key, &key) || !str_eq(key, wanted))
 			continue;
-		return unescape(arena, raw, true, &value) ? value : (struct str){ NULL, 0 };
+		return unescape(arena, raw, &value) ? value : (struct str){ NULL, 0 };
 	}
 	return (struct str){ NULL, 0 };
 }

@@ -243,7 +243,7 @@ err_status grpc_server_new(struct loop *loop, const char *socket_path,
 	server->socket_path = strdup(socket_path);
 	server->accept_pause = loop_timer_new(loop, accept_resume, server);
 	err_status status = ERR_OK;
-	if (server->socket_path == NULL || server->accept_pause == NULL)
+	if (server->socket_path == NULL)
 		status = err_set(err, ERR_LIMIT, "no memory for a gRPC server");
 	else
 		status = server_listen(server, err);

@@ -196,8 +196,7 @@ void grpc_stream_check_headers(struct grpc_stream *stream)
 	} else if (stream->timeout_ns > 0) {
 		struct loop *loop = stream->owner->server->loop;
 		stream->deadline = loop_timer_new(loop, stream_deadline, stream);
-		if (stream->deadline != NULL)
-			loop_timer_set(stream->deadline, stream->timeout_ns);
+		loop_timer_set(stream->deadline, stream->timeout_ns);
 	}
 }
 

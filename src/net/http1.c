@@ -3,10 +3,7 @@
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-static bool is_hex(char c)
-{
-	return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
+static bool is_hex(char c) { return str_hex_value(c) >= 0; }
 
 static bool is_alpha(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 

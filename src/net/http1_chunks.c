@@ -20,10 +20,7 @@ enum chunk_state {
 	AT_ERROR,
 };
 
-static bool is_text(char c)
-{
-	return c == '\t' || ((unsigned char)c >= 0x20 && (unsigned char)c != 0x7f);
-}
+static bool is_text(char c) { return http1_is_value((struct str){ &c, 1 }); }
 
 static enum chunk_state after_size(struct http1_chunks *chunks, char c)
 {

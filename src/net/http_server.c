@@ -192,8 +192,6 @@ err_status http_server_new(struct loop *loop, const struct http_server_config *c
 				      .arg = config->arg,
 				      .listen_fd = -1 };
 	server->peers = map_new(world_random(loop_world(loop)));
-	if (server->peers == NULL)
-		return err_set(err, ERR_LIMIT, "no memory for a HTTP server");
 	fill_in_defaults(server);
 	err_status status = sock_listen(config->listen, &server->listen_fd, &server->port, err);
 	if (status != ERR_OK)

@@ -252,7 +252,6 @@ err_status tls_client_new(const struct tls_client_config *config, struct tls_ctx
 	ASSERT((config->cert_pem.len == 0) == (config->key_pem.len == 0));
 	if (ctx == NULL)
 		return err_set(err, ERR_LIMIT, "no memory for a TLS context");
-	ctx->verify = !config->insecure_skip_verify;
 	ctx->ssl = make_ssl_ctx(TLS_client_method());
 	if (ctx->ssl == NULL)
 		return tls_fail(err, ERR_INTERNAL, "TLS context");

@@ -9,7 +9,6 @@
 struct tls_ctx {
 	SSL_CTX *ssl;
 	bool is_server;
-	bool verify;
 	bool client_cert_required;
 	bool offer_h2;
 	char *cert_file, *key_file, *client_ca_file; // of servers, for reloading

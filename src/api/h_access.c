@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Members of tenants and access tokens.
 #include "api/handlers.h"
-#include "api/views.h"
+#include "api/request_steps.h"
 #include "policy/token.h"
 #include "sys/random.h"
 
@@ -27,14 +27,6 @@ static void refuse_user(struct call *call)
 	call->fault_path = STR("user");
 	rest_problem(call, 400, "invalid_field",
 		     "user must be 1 to 128 of letters, digits and ._@+-");
-}
-
-static bool has_tenant(struct call *call, struct str tenant)
-{
-	if (objects_find(call->api->objects, OBJECT_TENANT, STR(""), tenant) != NULL)
-		return true;
-	rest_problem(call, 404, "not_found", "there is no such tenant, or it is not yours");
-	return false;
 }
 
 // ---- members
@@ -69,7 +61,7 @@ void handle_member_put(struct call *call)
 			"the user name \"admin\" is the first platform admin's; choose another");
 		return;
 	}
-	if (!has_tenant(call, call->tenant))
+	if (tenant_need(call, call->tenant) == NULL)
 		return;
 	call->audit_detail =
 		str_of(arena_printf(call->arena, "user " STR_FMT " role %s", STR_ARG(member.user),
@@ -88,7 +80,7 @@ void handle_member_list(struct call *call)
 	struct store_member *members = NULL;
 	size_t count = 0;
 	struct err err;
-	if (!rest_page(call, &asked) || !has_tenant(call, call->tenant))
+	if (!rest_page(call, &asked) || tenant_need(call, call->tenant) == NULL)
 		return;
 	struct store_page page = { call->tenant, asked.after, asked.limit,
 				   view_tenant_uid(call->api->objects, call->tenant) };
@@ -180,7 +172,7 @@ static bool may_make(struct call *call, const struct store_token *token)
 			     "the token is for");
 		return false;
 	}
-	if (!has_tenant(call, token->tenant))
+	if (tenant_need(call, token->tenant) == NULL)
 		return false;
 	if (store_member_find(call->api->sql, call->arena, token->tenant, token->tenant_uid,
 			      token->subject, &member, &err) != ERR_OK ||

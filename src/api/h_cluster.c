@@ -60,12 +60,9 @@ void handle_request_logs(struct call *call)
 	int64_t tail = 0;
 	if (!rest_query_int(call, "tail", LOG_TAIL_MAX, LOG_TAIL_MAX, &tail))
 		return;
-	json_t *found = request_find(call);
-	if (found == NULL) {
-		rest_problem(call, 404, "not_found",
-			     "there is no such request, or it is not yours");
+	json_t *found = request_need(call);
+	if (found == NULL)
 		return;
-	}
 	json_t *pod = view_request_pod(call->api->objects, found);
 	if (pod == NULL || call->api->k8s == NULL) {
 		rest_problem(call, 409, "not_started",

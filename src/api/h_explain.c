@@ -163,12 +163,9 @@ static bool has_own_reason(const json_t *request)
 
 void handle_request_explain(struct call *call)
 {
-	json_t *request = request_find(call);
-	if (request == NULL) {
-		rest_problem(call, 404, "not_found",
-			     "there is no such request, or it is not yours");
+	json_t *request = request_need(call);
+	if (request == NULL)
 		return;
-	}
 	request_phase phase = view_request_phase(request);
 	json_t *pod = view_request_pod(call->api->objects, request);
 	if (view_phase_is_end(phase)) {

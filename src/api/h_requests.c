@@ -13,6 +13,15 @@ json_t *request_find(struct call *call)
 	return objects_find(call->api->objects, OBJECT_REQUEST, call->tenant, call->object_name);
 }
 
+json_t *request_need(struct call *call)
+{
+	json_t *request = request_find(call);
+	if (request == NULL)
+		rest_problem(call, 404, "not_found",
+			     "there is no such request, or it is not yours");
+	return request;
+}
+
 static void answer_request(struct call *call, const json_t *request)
 {
 	json_t *body = view_request(call, request);
@@ -26,10 +35,7 @@ static void answer_request(struct call *call, const json_t *request)
 static void answer_taken(struct call *call)
 {
 	json_t *request = request_find(call);
-	const json_t *notes = json_at(request, "metadata.annotations");
-	const json_t *key = json_object_get(notes, ANNOTATION_IDEMPOTENCY);
-	if (call->key_hash[0] != '\0' && json_is_string(key) &&
-	    strcmp(json_string_value(key), call->key_hash) == 0) {
+	if (call_has_made(call, request)) {
 		answer_request(call, request);
 		return;
 	}
@@ -58,11 +64,9 @@ static void on_created(void *arg, const struct object_result *result)
 
 static bool is_tenant_usable(struct call *call, struct tenant_quota *ret_quota)
 {
-	json_t *tenant = objects_find(call->api->objects, OBJECT_TENANT, STR(""), call->tenant);
-	if (tenant == NULL) {
-		rest_problem(call, 404, "not_found", "there is no such tenant, or it is not yours");
+	json_t *tenant = tenant_need(call, call->tenant);
+	if (tenant == NULL)
 		return false;
-	}
 	if (json_at(tenant, "metadata.deletionTimestamp") != NULL) {
 		rest_problem(call, 409, "tenant_deleting", "the tenant is being deleted");
 		return false;
@@ -128,9 +132,7 @@ static void create(struct call *call, const struct request_spec *spec)
 {
 	AUTO(json_decrefp)
 	json_t *object = view_request_object(spec, call->body, call->tenant, call->object_name);
-	json_t *notes = json_object_get(json_object_get(object, "metadata"), "annotations");
-	put_text(notes, ANNOTATION_IDEMPOTENCY, str_of(call->key_hash));
-	put_text(notes, ANNOTATION_USER, call->principal.subject);
+	call_sign_object(call, object);
 	struct object_write write = { .kind = OBJECT_REQUEST,
 				      .namespace_ = call->tenant,
 				      .name = call->object_name,
@@ -215,11 +217,8 @@ void handle_request_list(struct call *call)
 	struct rest_page page;
 	if (!rest_page(call, &page))
 		return;
-	if (call->tenant.len > 0 &&
-	    objects_find(call->api->objects, OBJECT_TENANT, STR(""), call->tenant) == NULL) {
-		rest_problem(call, 404, "not_found", "there is no such tenant, or it is not yours");
+	if (call->tenant.len > 0 && tenant_need(call, call->tenant) == NULL)
 		return;
-	}
 	size_t max = objects_count(call->api->objects, OBJECT_REQUEST);
 	struct listed *rows = ARENA_ARRAY(call->arena, struct listed, max + 1);
 	if (rows == NULL) {
@@ -250,12 +249,9 @@ static void on_cancelled(void *arg, const struct object_result *result)
 
 void handle_request_cancel(struct call *call)
 {
-	json_t *request = request_find(call);
-	if (request == NULL) {
-		rest_problem(call, 404, "not_found",
-			     "there is no such request, or it is not yours");
+	json_t *request = request_need(call);
+	if (request == NULL)
 		return;
-	}
 	request_phase phase = view_request_phase(request);
 	if (view_phase_is_end(phase)) {
 		if (phase == PHASE_CANCELLED)

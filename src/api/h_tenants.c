@@ -1,21 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/handlers.h"
-#include "api/views.h"
+#include "api/request_steps.h"
 #include "sys/log.h"
 
 #include <stdlib.h>
 
-static json_t *find_tenant(struct call *call)
+json_t *tenant_need(struct call *call, struct str name)
 {
-	json_t *tenant = objects_find(call->api->objects, OBJECT_TENANT, STR(""), call->tenant);
+	json_t *tenant = objects_find(call->api->objects, OBJECT_TENANT, STR(""), name);
 	if (tenant == NULL)
 		rest_problem(call, 404, "not_found", "there is no such tenant, or it is not yours");
 	return tenant;
 }
 
-static void put_note(json_t *object, const char *name, struct str value)
+void call_sign_object(const struct call *call, json_t *object)
 {
-	put_text(json_object_get(json_object_get(object, "metadata"), "annotations"), name, value);
+	json_t *notes = json_object_get(json_object_get(object, "metadata"), "annotations");
+	put_text(notes, ANNOTATION_IDEMPOTENCY, str_of(call->key_hash));
+	put_text(notes, ANNOTATION_USER, call->principal.subject);
+}
+
+bool call_has_made(const struct call *call, const json_t *object)
+{
+	const json_t *notes = json_at(object, "metadata.annotations");
+	const json_t *key = json_object_get(notes, ANNOTATION_IDEMPOTENCY);
+	return call->key_hash[0] != '\0' && json_is_string(key) &&
+	       strcmp(json_string_value(key), call->key_hash) == 0;
 }
 
 // ---- create
@@ -24,10 +34,7 @@ static void put_note(json_t *object, const char *name, struct str value)
 static void answer_taken(struct call *call)
 {
 	json_t *tenant = objects_find(call->api->objects, OBJECT_TENANT, STR(""), call->tenant);
-	const json_t *notes = json_at(tenant, "metadata.annotations");
-	const json_t *key = json_object_get(notes, ANNOTATION_IDEMPOTENCY);
-	if (call->key_hash[0] != '\0' && json_is_string(key) &&
-	    strcmp(json_string_value(key), call->key_hash) == 0) {
+	if (call_has_made(call, tenant)) {
 		rest_answer(call, view_tenant(call, tenant));
 		return;
 	}
@@ -64,8 +71,7 @@ void handle_tenant_create(struct call *call)
 		return;
 	}
 	AUTO(json_decrefp) json_t *object = view_tenant_object(&spec, call->body);
-	put_note(object, ANNOTATION_IDEMPOTENCY, str_of(call->key_hash));
-	put_note(object, ANNOTATION_USER, call->principal.subject);
+	call_sign_object(call, object);
 	struct object_write write = { .kind = OBJECT_TENANT,
 				      .name = spec.name,
 				      .body = object,
@@ -78,7 +84,7 @@ void handle_tenant_create(struct call *call)
 
 void handle_tenant_get(struct call *call)
 {
-	json_t *tenant = find_tenant(call);
+	json_t *tenant = tenant_need(call, call->tenant);
 	if (tenant == NULL)
 		return;
 	(void)rest_header_add(call, "ETag",
@@ -133,7 +139,7 @@ static void on_changed(void *arg, const struct object_result *result)
 
 void handle_tenant_update(struct call *call)
 {
-	json_t *tenant = find_tenant(call);
+	json_t *tenant = tenant_need(call, call->tenant);
 	struct str match = http_header_find(&call->request->headers, "If-Match");
 	if (tenant == NULL)
 		return;
@@ -180,7 +186,7 @@ static void on_deleted(void *arg, const struct object_result *result)
 
 void handle_tenant_delete(struct call *call)
 {
-	if (find_tenant(call) == NULL)
+	if (tenant_need(call, call->tenant) == NULL)
 		return;
 	struct object_write write = {
 		.kind = OBJECT_TENANT, .name = call->tenant, .on_done = on_deleted, .arg = call

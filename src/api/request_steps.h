@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the handlers around requests share. Internal to src/api.
+// What the handlers around tenants and requests share. Internal to src/api.
 #pragma once
 
 #include "api/views.h"
 
-// The object of call->tenant and call->object_name, or NULL.
+// NULL: there is none, which is answered.
+json_t *tenant_need(struct call *call, struct str tenant);
+// The object of call->tenant and call->object_name, or NULL; need: then it is answered.
 json_t *request_find(struct call *call);
+json_t *request_need(struct call *call);
+// Notes in a new object who asked and with which idempotency key, and whether an object was made
+// by this very call before a crash.
+void call_sign_object(const struct call *call, json_t *object);
+bool call_has_made(const struct call *call, const json_t *object);
 // Tenant, what exists, quota. False: answered.
 MUST_USE bool request_check(struct call *call, const struct request_spec *spec);
 // Sets "estimate" when a price book allows one.

@@ -207,6 +207,15 @@ static void put_csv_row(struct buf *out, struct str name, const struct bill *bil
 		   line->gpu_seconds_nano < 0 ? "" : money_format(line->gpu_seconds_nano, text));
 }
 
+// The sum is unknown when a line is, or when it does not fit: about 292 GPUs for a year.
+static void add_seconds(struct bill_line *sum, const struct bill_line *line)
+{
+	if (sum->gpu_seconds_nano < 0 || line->gpu_seconds_nano < 0 ||
+	    __builtin_add_overflow(sum->gpu_seconds_nano, line->gpu_seconds_nano,
+				   &sum->gpu_seconds_nano))
+		sum->gpu_seconds_nano = -1;
+}
+
 void bill_format_csv(struct buf *out, const struct bill *bill, struct str tenant)
 {
 	struct bill_line sum = { 0 }, total = { 0 }, difference = { 0 };
@@ -224,7 +233,7 @@ void bill_format_csv(struct buf *out, const struct bill *bill, struct str tenant
 		sum.total_nano += line->total_nano;
 		sum.idle_shared_nano += line->idle_shared_nano;
 		sum.cents += line->cents;
-		sum.gpu_seconds_nano += line->gpu_seconds_nano;
+		add_seconds(&sum, line);
 	}
 	if (!any && tenant.len > 0)
 		put_csv_row(out, tenant, bill, &(struct bill_line){ .tenant = tenant });

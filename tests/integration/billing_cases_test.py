@@ -1,4 +1,6 @@
 """gpuaas bill rate: public bug reports as cases, and what is wrong with an input is said."""
+import csv
+import io
 import json
 import os
 import pathlib
@@ -111,6 +113,18 @@ def test_eighty_one_lines_add_up_in_cents(tmp_path):
     got = bill(tmp_path, events)
     assert sum(got["invoice_cents"].values()) == 7200
     assert sum(row["total"] for row in got["by_tenant"].values()) == got["tco_nano"] == 72 * NANO
+
+
+def test_gpu_seconds_of_a_large_year_are_no_wrong_sum(tmp_path):
+    """600 GPUs for a year are more than the sum of the lines holds: it is then left out."""
+    year, gpus = ("2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z"), [f"g{i}" for i in range(600)]
+    events = [dict(bound(i, 0, f"t{i % 3}", "p"), gpu=gpu, t=year[0]) for i, gpu in enumerate(gpus)]
+    asset = dict(ASSET, gpus=[{"id": gpu} for gpu in gpus])
+    rate(tmp_path, events, assets={"currency": "EUR", "assets": [asset]})
+    done = subprocess.run([GPUAAS, "bill", "rate", "--offline", tmp_path, "--from", year[0], "--to", year[1], "-o", "csv"],
+                          capture_output=True, check=True, text=True)
+    seconds = {row["tenant"]: row["gpu_seconds"] for row in csv.DictReader(io.StringIO(done.stdout))}
+    assert seconds["t0"] == str(200 * 365 * 86400) and seconds["~sum of lines"] == ""
 
 
 def test_idle_gpu_stays_unallocated(tmp_path):

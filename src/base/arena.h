@@ -11,7 +11,7 @@ struct arena;
 struct arena *arena_new(size_t limit_bytes); // NULL when the system has no memory
 void arena_free(struct arena *arena);        // NULL is allowed
 void arena_freep(struct arena **arena);      // for AUTO
-void arena_reset(struct arena *arena);       // forgets all, keeps the first chunk
+void arena_reset(struct arena *arena);       // forgets all, keeps one chunk
 size_t arena_used_bytes(const struct arena *arena);
 
 // Zeroed, aligned for any type; NULL when the limit is reached.

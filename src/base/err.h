@@ -33,7 +33,8 @@ struct err {
 err_status err_set(struct err *err, err_status status, const char *fmt, ...) PRINTF_LIKE(3, 4);
 // Like err_set with ERR_IO; appends ": " and the text of sys_errno.
 err_status err_sys(struct err *err, int sys_errno, const char *fmt, ...) PRINTF_LIKE(3, 4);
-// Puts "what: " before the text that is there and returns the status that is there.
+// Puts "what: " before the text that is there and returns the status that is there; not for NULL,
+// which keeps no status.
 err_status err_wrap(struct err *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
 // Short machine name: "invalid", "not_found", ...
 const char *err_status_name(err_status status);

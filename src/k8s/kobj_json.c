@@ -212,8 +212,9 @@ err_status kobj_from_json(struct arena *arena, const struct kobj_table *table, c
 	struct kobj_decoder decoder = { arena, &unknowns, err };
 	if (object == NULL)
 		return err_set(err, ERR_LIMIT, "%s needs too much memory", table->name);
-	if (read_members(&decoder, table, value, NULL, object) != ERR_OK)
-		return err == NULL ? ERR_INVALID : err_wrap(err, "%s", table->name);
+	err_status status = read_members(&decoder, table, value, NULL, object);
+	if (status != ERR_OK)
+		return err == NULL ? status : err_wrap(err, "%s", table->name);
 	memcpy(ret_object, object, table->size_bytes);
 	if (ret_unknowns != NULL)
 		*ret_unknowns = unknowns;

@@ -217,8 +217,9 @@ err_status kobj_from_protobuf(struct arena *arena, const struct kobj_table *tabl
 	struct kobj_decoder decoder = { arena, &unknowns, err };
 	if (object == NULL)
 		return err_set(err, ERR_LIMIT, "%s needs too much memory", table->name);
-	if (read_message(&decoder, table, bytes, NULL, object) != ERR_OK)
-		return err == NULL ? ERR_PROTOCOL : err_wrap(err, "%s", table->name);
+	err_status status = read_message(&decoder, table, bytes, NULL, object);
+	if (status != ERR_OK)
+		return err == NULL ? status : err_wrap(err, "%s", table->name);
 	memcpy(ret_object, object, table->size_bytes);
 	if (ret_unknowns != NULL)
 		*ret_unknowns = unknowns;

@@ -55,8 +55,9 @@ static err_status set_up(struct sql *sql, struct err *err)
 	(void)sqlite3_db_config(sql->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
 	(void)sqlite3_extended_result_codes(sql->db, 1);
 	for (size_t i = 0; i < ARRAY_COUNT(pragmas); i++) {
-		if (run_plain(sql, pragmas[i], err) != ERR_OK)
-			return err == NULL ? ERR_IO : err->status;
+		err_status status = run_plain(sql, pragmas[i], err);
+		if (status != ERR_OK)
+			return status;
 	}
 	return ERR_OK;
 }

@@ -96,7 +96,7 @@ static err_status write_new(const char *temp, struct str content, unsigned mode,
 	if (fault_due() || fchmod(fd, (mode_t)mode) != 0)
 		return err_sys(err, errno, "setting the mode of %s", temp);
 	if (fs_write_all(fd, content, err) != ERR_OK)
-		return err_wrap(err, "%s", temp);
+		return err == NULL ? ERR_IO : err_wrap(err, "%s", temp);
 	if (fault_due() || fsync(fd) != 0)
 		return err_sys(err, errno, "syncing %s", temp);
 	return ERR_OK;
@@ -110,9 +110,10 @@ err_status fs_write_atomic(const char *path, struct str content, unsigned mode, 
 	int n = snprintf(temp, sizeof temp, "%s.tmp-%s", path, suffix);
 	if (n < 0 || (size_t)n >= sizeof temp)
 		return err_set(err, ERR_INVALID, "path of %zu bytes is too long", strlen(path));
-	if (write_new(temp, content, mode, err) != ERR_OK) {
+	err_status status = write_new(temp, content, mode, err);
+	if (status != ERR_OK) {
 		(void)unlink(temp); // what is half written helps nobody
-		return err == NULL ? ERR_IO : err->status;
+		return status;
 	}
 	if (fault_due() || rename(temp, path) != 0) {
 		int saved_errno = errno;

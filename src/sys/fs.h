@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files: whole reads with a limit, atomic replacement (temporary file in the same folder, fsync,
-// rename, fsync of the folder), appends that are durable when they return.
+// rename, fsync of the folder), and the steps of a durable append: write all, sync the folder.
 #pragma once
 
 #include "base/buf.h"

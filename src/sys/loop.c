@@ -358,10 +358,11 @@ err_status loop_new(struct loop **ret_loop, struct err *err)
 		loop_free(loop);
 		return err_sys(err, saved_errno, "making the event loop");
 	}
-	if (loop_fd_new(loop, loop->event_fd, LOOP_READ, on_wake, loop, &loop->wake, err) !=
-	    ERR_OK) {
+	err_status status =
+		loop_fd_new(loop, loop->event_fd, LOOP_READ, on_wake, loop, &loop->wake, err);
+	if (status != ERR_OK) {
 		loop_free(loop);
-		return err_wrap(err, "making the event loop");
+		return err == NULL ? status : err_wrap(err, "making the event loop");
 	}
 	*ret_loop = loop;
 	return ERR_OK;

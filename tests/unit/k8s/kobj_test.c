@@ -236,6 +236,8 @@ static void test_limit(struct check *c)
 	struct err err = { 0 };
 	CHECK(c, "small arena", !pod_from_json(small, POD_JSON, &json, &unknowns, &pod, &err));
 	CHECK_INT(c, "small arena", err.status, ERR_LIMIT);
+	CHECK_INT(c, "and without a text", kobj_from_json(small, &KOBJ_POD, json, NULL, &pod, NULL),
+		  ERR_LIMIT);
 }
 
 int main(void)

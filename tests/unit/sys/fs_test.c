@@ -153,6 +153,10 @@ static void test_every_fault(struct check *c)
 		CHECK(c, "new when it says so",
 		      status != ERR_OK || str_eq_c(buf_str(&content), "new"));
 		CHECK_INT(c, "alone", count_files(in_folder("faults")), 1);
+		fault_arm(nth, 1, EIO);
+		status = fs_write_atomic(path, STR("new"), 0600, NULL);
+		(void)fault_disarm();
+		CHECK_INT(c, "also when nobody wants the error", status, hit ? ERR_IO : ERR_OK);
 	}
 	CHECK(c, "open, mode, write, sync, rename, folder, its sync", nth - 2 >= 7);
 	for (int sys_errno = 0; sys_errno <= 1; sys_errno++) {

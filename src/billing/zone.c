@@ -143,6 +143,22 @@ err_status zone_parse(struct arena *arena, struct str tzif, const struct zone **
 	return status;
 }
 
+err_status zone_load(struct arena *arena, struct str name, zone_read_fn *read,
+		     const struct zone **ret_zone, struct err *err)
+{
+	AUTO(buf_done) struct buf tzif = { 0 };
+	if (str_eq_c(name, "UTC")) {
+		*ret_zone = zone_utc();
+		return ERR_OK;
+	}
+	err_status status = read(name, &tzif, err);
+	if (status != ERR_OK)
+		return status;
+	status = zone_parse(arena, buf_str(&tzif), ret_zone, err);
+	return status == ERR_OK || err == NULL ? status
+					       : err_wrap(err, "time zone " STR_FMT, STR_ARG(name));
+}
+
 int64_t zone_offset_s(const struct zone *zone, int64_t t_s, int64_t *ret_until_s)
 {
 	size_t low = 0, high = zone->change_count; // the first change after t_s

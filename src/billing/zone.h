@@ -6,12 +6,18 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/buf.h"
 
 struct zone;
 
 MUST_USE err_status zone_parse(struct arena *arena, struct str tzif, const struct zone **ret_zone,
 			       struct err *err);
 const struct zone *zone_utc(void);
+// The zone of that name; the caller brings what reads the bytes of a zone's file (sys/zoneinfo.h).
+// UTC needs none.
+typedef err_status zone_read_fn(struct str name, struct buf *ret_tzif, struct err *err);
+MUST_USE err_status zone_load(struct arena *arena, struct str name, zone_read_fn *read,
+			      const struct zone **ret_zone, struct err *err);
 // Seconds to add to UTC at that instant. *ret_until_s: the offset stays until then at least;
 // it may change there, or, for an instant without later changes, it is INT64_MAX.
 int64_t zone_offset_s(const struct zone *zone, int64_t t_s, int64_t *ret_until_s);

@@ -51,19 +51,6 @@ static err_status load_documents(struct arena *arena, const char *folder, struct
 	return ERR_OK;
 }
 
-static err_status load_zone(struct arena *arena, struct str name, const struct zone **ret_zone,
-			    struct err *err)
-{
-	AUTO(buf_done) struct buf tzif = { 0 };
-	*ret_zone = zone_utc();
-	if (str_eq_c(name, "UTC"))
-		return ERR_OK;
-	err_status status = zoneinfo_read(name, &tzif, err);
-	if (status == ERR_OK && zone_parse(arena, buf_str(&tzif), ret_zone, err) != ERR_OK)
-		return err_wrap(err, "time zone " STR_FMT, STR_ARG(name));
-	return status;
-}
-
 static err_status add_line(struct arena *arena, struct str line, struct usage *usage,
 			   struct err *err)
 {
@@ -130,7 +117,8 @@ err_status offline_load(struct arena *arena, const char *folder, struct offline 
 		return err_set(err, ERR_LIMIT, "no memory for events");
 	err_status status = load_documents(arena, folder, &offline, err);
 	if (status == ERR_OK)
-		status = load_zone(arena, offline.prices.time_zone, &offline.zone, err);
+		status = zone_load(arena, offline.prices.time_zone, zoneinfo_read, &offline.zone,
+				   err);
 	if (status == ERR_OK)
 		status = add_files(folder, usage, err);
 	if (status == ERR_OK)

@@ -12,17 +12,6 @@ struct documents {
 	const struct zone *zone;
 };
 
-static err_status load_zone(struct arena *arena, struct str name, const struct zone **ret_zone,
-			    struct err *err)
-{
-	AUTO(buf_done) struct buf tzif = { 0 };
-	*ret_zone = zone_utc();
-	if (str_eq_c(name, "UTC"))
-		return ERR_OK;
-	err_status status = zoneinfo_read(name, &tzif, err);
-	return status == ERR_OK ? zone_parse(arena, buf_str(&tzif), ret_zone, err) : status;
-}
-
 static err_status load_documents(struct ledger *ledger, struct arena *arena,
 				 struct documents *documents, struct err *err)
 {
@@ -39,7 +28,8 @@ static err_status load_documents(struct ledger *ledger, struct arena *arena,
 	if (status == ERR_OK)
 		status = book_parse_pools(arena, json, &documents->pools, err);
 	if (status == ERR_OK)
-		status = load_zone(arena, documents->prices.time_zone, &documents->zone, err);
+		status = zone_load(arena, documents->prices.time_zone, zoneinfo_read,
+				   &documents->zone, err);
 	return status;
 }
 

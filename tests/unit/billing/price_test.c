@@ -145,6 +145,29 @@ static void zones_refused(struct check *c)
 			  ERR_INVALID);
 }
 
+static err_status damaged_file(struct str name, struct buf *ret_tzif, struct err *err)
+{
+	if (str_eq_c(name, "None/Such"))
+		return err_set(err, ERR_NOT_FOUND, "no such file");
+	buf_put_c(ret_tzif, "TZif");
+	return ERR_OK;
+}
+
+static void zones_by_name(struct check *c)
+{
+	AUTO(arena_freep) struct arena *arena = arena_new(1 << 16);
+	const struct zone *zone = NULL;
+	struct err err = { .text = "" };
+	CHECK_INT(c, "UTC", zone_load(arena, STR("UTC"), NULL, &zone, &err), ERR_OK);
+	CHECK(c, "UTC needs no file", zone == zone_utc());
+	CHECK_INT(c, "absent", zone_load(arena, STR("None/Such"), damaged_file, &zone, &err),
+		  ERR_NOT_FOUND);
+	CHECK_INT(c, "damaged", zone_load(arena, STR("A/B"), damaged_file, &zone, &err),
+		  ERR_INVALID);
+	CHECK(c, "names the zone", strncmp(err.text, "time zone A/B: ", 15) == 0);
+	CHECK(c, "stays", zone == zone_utc());
+}
+
 int main(void)
 {
 	struct check c = { 0 };
@@ -152,5 +175,6 @@ int main(void)
 	steps(&c);
 	meters(&c);
 	zones_refused(&c);
+	zones_by_name(&c);
 	return check_done(&c);
 }

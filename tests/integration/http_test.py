@@ -45,14 +45,15 @@ def started(command, **options):
     finally:
         process.kill()
         process.wait()
-        if process.stdout:
-            process.stdout.close()
+        for stream in (process.stdout, process.stderr):
+            if stream:
+                stream.close()
 
 
 @contextlib.contextmanager
-def our_server(*arguments):
+def our_server(*arguments, **options):
     with started([BUILD / "net_serve", "127.0.0.1:0", BODY_MAX, *arguments],
-                 stdout=subprocess.PIPE, text=True) as process:
+                 stdout=subprocess.PIPE, text=True, **options) as process:
         process.port = int(process.stdout.readline().split()[1])
         yield process
 
@@ -145,7 +146,7 @@ def test_tls_versions(server):
 def test_reload_on_hup(certs, tmp_path):
     for suffix in ("pem", "key"):
         (tmp_path / f"live.{suffix}").write_bytes((certs / f"server.{suffix}").read_bytes())
-    with our_server(tmp_path / "live.pem", tmp_path / "live.key") as process:
+    with our_server(tmp_path / "live.pem", tmp_path / "live.key", stderr=subprocess.PIPE) as process:
         def subject():
             shown = subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{process.port}"],
                                    stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
@@ -154,7 +155,7 @@ def test_reload_on_hup(certs, tmp_path):
         for suffix in ("pem", "key"):
             (tmp_path / f"live.{suffix}").write_bytes((certs / f"second.{suffix}").read_bytes())
         process.send_signal(signal.SIGHUP)
-        time.sleep(0.2)
+        assert "certificate reloaded" in process.stderr.readline()
         assert "second" in subject()
 
 

@@ -102,7 +102,7 @@ static void join_pods(struct agent *agent)
 			continue;
 		const struct pods_item *item = pods_find(agent->pods, allocation->pod_uid);
 		if (item != NULL)
-			usage_pod(usage, &item->facts, NULL);
+			usage_pod(usage, &item->facts);
 		if (allocation->has_tenant || allocation->namespace_[0] == '\0')
 			continue;
 		const char *tenant = pods_tenant(agent->pods, allocation->namespace_);

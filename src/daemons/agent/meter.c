@@ -155,7 +155,7 @@ static void keep_pending(struct meter *meter)
 void meter_step(struct meter *meter)
 {
 	uint64_t guessed = usage_guessed(meter->usage);
-	(void)usage_step(meter->usage, world_wall_s(loop_world(meter->loop)));
+	usage_step(meter->usage, world_wall_s(loop_world(meter->loop)));
 	if (usage_guessed(meter->usage) > guessed)
 		log_kv(LOG_WARN, "an end was not seen; told with the last time it was seen", NULL);
 	// Told is only what is in the journal's file: until then the pending file keeps it.
@@ -169,17 +169,14 @@ static void sample_holders(struct meter *meter, uint32_t slot, int64_t now_s)
 {
 	const struct monitor_gpu *gpu = monitor_gpu(meter->monitor, slot);
 	const struct usage_allocation *holder = usage_holder_of(meter->usage, gpu->info.uuid);
-	struct usage_event event = { .type = EVENT_SAMPLE, .t_s = now_s };
-	if (!monitor_take_sample(meter->monitor, slot, &event.util_milli, &event.memory_mib) ||
+	uint32_t util_milli = 0;
+	uint64_t memory_mib = 0;
+	if (!monitor_take_sample(meter->monitor, slot, &util_milli, &memory_mib) ||
 	    holder == NULL || !holder->is_bound_told)
 		return;
-	memcpy(event.gpu, holder->gpu, sizeof event.gpu);
-	memcpy(event.tenant, holder->tenant, sizeof event.tenant);
-	memcpy(event.namespace_, holder->namespace_, sizeof event.namespace_);
-	memcpy(event.pod, holder->pod, sizeof event.pod);
-	memcpy(event.pod_uid, holder->pod_uid, sizeof event.pod_uid);
-	memcpy(event.container, holder->container, sizeof event.container);
-	memcpy(event.request, holder->request, sizeof event.request);
+	struct usage_event event = usage_event_of(holder, EVENT_SAMPLE, now_s);
+	event.util_milli = util_milli;
+	event.memory_mib = memory_mib;
 	if (append(meter, &event) != ERR_OK)
 		return; // counted as refused; the next sample tells more
 }

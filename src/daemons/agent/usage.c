@@ -130,27 +130,24 @@ void usage_show_end(struct usage *usage, int64_t now_s)
 	}
 }
 
-static void take_names(struct usage_allocation *item, const struct pod_facts *pod,
-		       const char *tenant)
+static void take_names(struct usage_allocation *item, const struct pod_facts *pod)
 {
 	_Static_assert(sizeof item->request >= sizeof pod->request, "fits");
 	memcpy(item->pod, pod->name, sizeof item->pod);
 	memcpy(item->namespace_, pod->namespace_, sizeof item->namespace_);
 	memcpy(item->request, pod->request, sizeof pod->request);
 	item->has_pod = true;
-	if (tenant != NULL && !item->is_bound_told)
-		item->has_tenant = usage_text(item->tenant, sizeof item->tenant, str_of(tenant));
 	if (pod->scheduled_s != 0 && !item->is_bound_told)
 		item->bound_s = pod->scheduled_s;
 }
 
-void usage_pod(struct usage *usage, const struct pod_facts *pod, const char *tenant)
+void usage_pod(struct usage *usage, const struct pod_facts *pod)
 {
 	for (size_t i = 0; i < usage->count; i++) {
 		struct usage_allocation *item = &usage->items[i];
 		if (item->is_released_told || strcmp(item->pod_uid, pod->uid) != 0)
 			continue;
-		take_names(item, pod, tenant);
+		take_names(item, pod);
 		if (!pod->is_terminal)
 			continue;
 		if (pod->finished_s != 0)
@@ -170,7 +167,7 @@ void usage_pod_deleted(struct usage *usage, const struct pod_facts *pod, int64_t
 		struct usage_allocation *item = &usage->items[i];
 		if (item->is_released_told || strcmp(item->pod_uid, pod->uid) != 0)
 			continue;
-		take_names(item, pod, NULL);
+		take_names(item, pod);
 		if (pod->finished_s != 0 && (pod->is_terminal || pod->is_all_finished))
 			end_at(item, pod->finished_s, false);
 		else if (pod->deleted_s != 0)
@@ -213,10 +210,9 @@ void usage_pods_listed(struct usage *usage, int64_t now_s,
 	}
 }
 
-static struct usage_event event_of(const struct usage_allocation *item, event_type type,
-				   int64_t t_s)
+struct usage_event usage_event_of(const struct usage_allocation *item, event_type type, int64_t t_s)
 {
-	struct usage_event event = { .type = type, .t_s = t_s, .share_num = 1, .share_den = 1 };
+	struct usage_event event = { .type = type, .t_s = t_s };
 	// The tables have the same sizes; a tenant is never empty in the ledger.
 	memcpy(event.gpu, item->gpu, sizeof event.gpu);
 	memcpy(event.container, item->container, sizeof event.container);
@@ -231,6 +227,19 @@ static struct usage_event event_of(const struct usage_allocation *item, event_ty
 	return event;
 }
 
+static bool tell(const struct usage *usage, struct usage_allocation *item, event_type type,
+		 int64_t t_s)
+{
+	struct usage_event event = usage_event_of(item, type, t_s);
+	event.share_num = event.share_den = 1;
+	if (usage->config.emit(usage->config.arg, &event) != ERR_OK)
+		return false;
+	// The tenant that was told first holds to the end, as after a restart.
+	memcpy(item->tenant, event.tenant, sizeof item->tenant);
+	item->has_tenant = true;
+	return true;
+}
+
 static bool is_bound_due(const struct usage *usage, const struct usage_allocation *item,
 			 int64_t now_s)
 {
@@ -241,23 +250,17 @@ static bool is_bound_due(const struct usage *usage, const struct usage_allocatio
 	return item->has_tenant || !usage->config.has_pods || waits_no_more;
 }
 
-size_t usage_step(struct usage *usage, int64_t now_s)
+void usage_step(struct usage *usage, int64_t now_s)
 {
-	size_t told = 0, closed = 0;
+	size_t closed = 0;
 	for (size_t i = 0; i < usage->count; i++) {
 		struct usage_allocation *item = &usage->items[i];
-		if (is_bound_due(usage, item, now_s)) {
-			struct usage_event event = event_of(item, EVENT_BOUND, item->bound_s);
-			item->is_bound_told = usage->config.emit(usage->config.arg, &event) ==
-					      ERR_OK;
-			told += item->is_bound_told ? 1 : 0;
-		}
+		if (is_bound_due(usage, item, now_s))
+			item->is_bound_told = tell(usage, item, EVENT_BOUND, item->bound_s);
 		if (item->is_ended && item->is_bound_told && !item->is_released_told) {
 			item->released_s = max_i64(item->released_s, item->bound_s);
-			struct usage_event event = event_of(item, EVENT_RELEASED, item->released_s);
-			item->is_released_told = usage->config.emit(usage->config.arg, &event) ==
-						 ERR_OK;
-			told += item->is_released_told ? 1 : 0;
+			item->is_released_told =
+				tell(usage, item, EVENT_RELEASED, item->released_s);
 			usage->guessed += item->is_released_told && item->is_guessed ? 1 : 0;
 		}
 		bool is_closed = item->is_released_told && !item->is_shown;
@@ -279,7 +282,6 @@ size_t usage_step(struct usage *usage, int64_t now_s)
 			i++;
 		}
 	}
-	return told;
 }
 
 size_t usage_count(const struct usage *usage) { return usage->count; }

@@ -55,9 +55,9 @@ void usage_show_begin(struct usage *usage);
 void usage_show(struct usage *usage, const struct usage_holder *holder, int64_t now_s);
 void usage_show_end(struct usage *usage, int64_t now_s);
 
-// What is known of a pod; tenant NULL: not known yet.
-void usage_pod(struct usage *usage, const struct pod_facts *pod, const char *tenant);
-// The tenant of a namespace, for allocations whose pod may be gone already.
+// What is known of a pod.
+void usage_pod(struct usage *usage, const struct pod_facts *pod);
+// The tenant of a namespace, also of allocations whose pod is gone already.
 void usage_tenant(struct usage *usage, const char *namespace_, const char *tenant);
 void usage_pod_deleted(struct usage *usage, const struct pod_facts *pod, int64_t now_s);
 // While the list of pods is complete: pods of open allocations that it does not name are gone,
@@ -65,8 +65,12 @@ void usage_pod_deleted(struct usage *usage, const struct pod_facts *pod, int64_t
 void usage_pods_listed(struct usage *usage, int64_t now_s,
 		       bool (*is_listed)(void *arg, const char *uid), void *arg);
 
-// Emits what is due; returns how many events were taken.
-size_t usage_step(struct usage *usage, int64_t now_s);
+// Emits what is due.
+void usage_step(struct usage *usage, int64_t now_s);
+// An event about the allocation, with its names as they are told: its namespace stands for a
+// tenant that is not known.
+struct usage_event usage_event_of(const struct usage_allocation *item, event_type type,
+				  int64_t t_s);
 
 size_t usage_count(const struct usage *usage);
 const struct usage_allocation *usage_at(const struct usage *usage, size_t i);

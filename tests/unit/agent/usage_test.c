@@ -14,12 +14,15 @@ static struct {
 	struct usage_event events[LOG_MAX];
 	size_t count;
 	struct rng *refuse; // NULL: everything is taken
+	bool refuses_ends;
 } book;
 
 static err_status on_event(void *arg, struct usage_event *event)
 {
 	(void)arg;
 	if (book.refuse != NULL && rng_below(book.refuse, 3) == 0)
+		return ERR_LIMIT;
+	if (book.refuses_ends && event->type == EVENT_RELEASED)
 		return ERR_LIMIT;
 	if (book.count < LOG_MAX)
 		book.events[book.count++] = *event;
@@ -55,6 +58,12 @@ static void show(struct usage *usage, int i, bool with_uid, int64_t now_s)
 					     .gpu = str_of(gpu),
 					     .is_first_choice = true };
 	usage_show(usage, &holder, now_s);
+}
+
+static void tell_pod(struct usage *usage, const struct pod_facts *facts)
+{
+	usage_pod(usage, facts);
+	usage_tenant(usage, facts->namespace_, "tenant");
 }
 
 // What is on disk: a snapshot of some moment, the events since then, what was not told.
@@ -107,13 +116,13 @@ static void step_life(struct usage *usage, struct life *life, int i, struct rng 
 		show(usage, i, true, now_s);
 		life->is_shown = true;
 		return;
-	case 1: usage_pod(usage, &life->facts, "tenant"); return;
+	case 1: tell_pod(usage, &life->facts); return;
 	case 2:
 		if (!life->is_shown)
 			return; // it has not run yet
 		life->facts.is_terminal = life->facts.has_ended = true;
 		life->facts.finished_s = 3000 + i;
-		usage_pod(usage, &life->facts, "tenant");
+		tell_pod(usage, &life->facts);
 		life->is_told_end = true;
 		return;
 	default:
@@ -171,7 +180,7 @@ static void check_random(struct check *c)
 			step_life(usage, &lives[i], i, &rng, now_s);
 			usage_tenant(usage, lives[i].facts.namespace_, "tenant");
 			// As the agent does: told, then kept, and killed at any moment after.
-			(void)usage_step(usage, now_s);
+			usage_step(usage, now_s);
 			save(usage, &rng);
 			if (rng_below(&rng, 60) == 0)
 				usage = restart(usage);
@@ -179,9 +188,9 @@ static void check_random(struct check *c)
 		// At the end all sources are well and have been heard.
 		book.refuse = NULL;
 		for (int i = 0; i < PODS; i++) {
-			usage_pod(usage, &lives[i].facts, "tenant");
+			tell_pod(usage, &lives[i].facts);
 		}
-		(void)usage_step(usage, 4000);
+		usage_step(usage, 4000);
 		check_book(c, lives);
 		usage_free(usage);
 	}
@@ -213,15 +222,15 @@ static void check_ends(struct check *c)
 		book.count = 0;
 		facts.scheduled_s = 2000;
 		show(usage, 0, true, 2100);
-		usage_pod(usage, &facts, "tenant");
+		tell_pod(usage, &facts);
 		facts.finished_s = cases[i].finished_s;
 		facts.deleted_s = cases[i].deleted_s;
 		facts.is_terminal = cases[i].is_terminal;
 		facts.has_ended = cases[i].has_ended;
-		usage_pod(usage, &facts, "tenant");
+		tell_pod(usage, &facts);
 		if (cases[i].is_deleted)
 			usage_pod_deleted(usage, &facts, 3000);
-		(void)usage_step(usage, 3000);
+		usage_step(usage, 3000);
 		size_t want = cases[i].want_s == 0 ? 1 : 2;
 		CHECK_INT(c, cases[i].name, book.count, want);
 		CHECK_INT(c, cases[i].name, book.events[0].t_s, 2000);
@@ -244,26 +253,26 @@ static void check_odd(struct check *c)
 	struct pod_facts facts = facts_of(0);
 	book.count = 0;
 	show(usage, 0, true, 2100);
-	(void)usage_step(usage, 2100);
+	usage_step(usage, 2100);
 	CHECK_INT(c, "without its pod it waits", book.count, 0);
 	usage_pods_listed(usage, 2110, in_no_list, NULL);
-	(void)usage_step(usage, 2110);
+	usage_step(usage, 2110);
 	CHECK_INT(c, "a young one may be ahead of the list", book.count, 0);
 	facts.scheduled_s = 2000;
-	usage_pod(usage, &facts, NULL);
-	(void)usage_step(usage, 2120);
+	usage_pod(usage, &facts);
+	usage_step(usage, 2120);
 	CHECK_INT(c, "without its tenant it waits", book.count, 0);
 	usage_tenant(usage, "team-0", "tenant");
-	(void)usage_step(usage, 2120);
+	usage_step(usage, 2120);
 	CHECK_INT(c, "bound", book.count, 1);
 	CHECK(c, "holder", usage_holder_of(usage, "GPU-0") != NULL);
 	usage_pods_listed(usage, 2900, in_no_list, NULL);
-	(void)usage_step(usage, 2900);
+	usage_step(usage, 2900);
 	CHECK_INT(c, "gone unseen: released at the last sight", book.count, 2);
 	CHECK_INT(c, "last sight", book.events[1].t_s, 2100);
 	CHECK_INT(c, "stated", usage_guessed(usage), 1);
 	show(usage, 0, true, 3000);
-	(void)usage_step(usage, 3000);
+	usage_step(usage, 3000);
 	CHECK_INT(c, "shown again by an old file: told once", book.count, 2);
 	CHECK(c, "no holder", usage_holder_of(usage, "GPU-0") == NULL);
 	usage_free(usage);
@@ -275,7 +284,7 @@ static void check_odd(struct check *c)
 					       .gpu = STR("GPU-0") };
 	usage_show(usage, &stranger, 2100);
 	usage_pods_listed(usage, 2900, in_no_list, NULL);
-	(void)usage_step(usage, 2900);
+	usage_step(usage, 2900);
 	CHECK_INT(c, "an old entry of a pod that nobody knows: nothing is told", book.count, 0);
 	CHECK_INT(c, "stated", usage_guessed(usage), 1);
 	usage_free(usage);
@@ -285,13 +294,40 @@ static void check_odd(struct check *c)
 	usage_show_begin(usage);
 	show(usage, 0, false, 2100);
 	usage_show_end(usage, 2100);
-	(void)usage_step(usage, 2100);
+	usage_step(usage, 2100);
 	usage_show_begin(usage);
 	usage_show_end(usage, 2200);
-	(void)usage_step(usage, 2200);
+	usage_step(usage, 2200);
 	CHECK_INT(c, "without an API server: times of the kubelet", book.count, 2);
 	CHECK_STR(c, "name for UID", str_of(book.events[0].pod_uid), "team-0/pod-0");
 	CHECK_STR(c, "namespace for tenant", str_of(book.events[0].tenant), "team-0");
+	usage_free(usage);
+}
+
+// A tenant that is learned too late: what was told of it first is told to the end.
+static void check_late_tenant(struct check *c)
+{
+	struct usage *usage = new_usage(true);
+	struct pod_facts facts = facts_of(0);
+	book.count = 0;
+	book.refuses_ends = true;
+	facts.scheduled_s = 2000;
+	show(usage, 0, true, 2000);
+	facts.is_terminal = facts.has_ended = true;
+	facts.finished_s = 2100;
+	usage_pod(usage, &facts);
+	usage_step(usage, 2900);
+	CHECK_INT(c, "bound, and no room for its end", book.count, 1);
+	CHECK_STR(c, "namespace for tenant", str_of(book.events[0].tenant), "team-0");
+	usage_tenant(usage, "team-0", "tenant");
+	book.refuses_ends = false;
+	const struct usage_event sample = usage_event_of(usage_at(usage, 0), EVENT_SAMPLE, 2900);
+	CHECK_STR(c, "the same in a sample", str_of(sample.tenant), "team-0");
+	CHECK_INT(c, "a sample has no share", sample.share_den, 0);
+	usage_step(usage, 2900);
+	CHECK_INT(c, "released", book.count, 2);
+	CHECK_STR(c, "the same at its end", str_of(book.events[1].tenant), "team-0");
+	CHECK_INT(c, "share", book.events[1].share_den, 1);
 	usage_free(usage);
 }
 
@@ -343,6 +379,7 @@ int main(void)
 	check_random(&c);
 	check_ends(&c);
 	check_odd(&c);
+	check_late_tenant(&c);
 	check_energy(&c);
 	buf_done(&disk.snapshot);
 	buf_done(&disk.pending);

@@ -27,8 +27,8 @@ static void add_reason(json_t *body, const struct reason *reason)
 	json_t *out = json_object();
 	put_text(out, "code", str_of(reason->code));
 	if (reason->need != 0 || reason->have != 0) {
-		(void)json_object_set_new(out, "need", json_integer((json_int_t)reason->need));
-		(void)json_object_set_new(out, "have", json_integer((json_int_t)reason->have));
+		put_int(out, "need", reason->need);
+		put_int(out, "have", reason->have);
 	}
 	put_text(out, "next", str_of(reason->next));
 	(void)json_array_append_new(json_object_get(body, "reasons"), out);
@@ -60,8 +60,7 @@ static void explain_quota(struct call *call, const json_t *request)
 		ASSERT(false); // the arena of a call takes thousands of entries
 	for (size_t i = 0; i < load.count; i++) {
 		if (str_eq(load.entries[i].name, call->object_name) && load.entries[i].position > 0)
-			(void)json_object_set_new(body, "position",
-						  json_integer(load.entries[i].position));
+			put_int(body, "position", load.entries[i].position);
 	}
 	bool is_too_large = quota_check_alone(&quota, &need, &err) != ERR_OK;
 	if (is_too_large)

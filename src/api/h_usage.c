@@ -31,7 +31,7 @@ static json_t *cursor_json(const struct ledger_cursor *cursor)
 {
 	json_t *body = json_object(), *out = json_object();
 	(void)json_object_set_new(out, "boot", json_string(cursor->boot));
-	(void)json_object_set_new(out, "seq", json_integer((json_int_t)cursor->seq));
+	put_int(out, "seq", cursor->seq);
 	(void)json_object_set_new(body, "cursor", out);
 	return body;
 }
@@ -94,12 +94,9 @@ void handle_event_import(struct call *call)
 	}
 	struct ledger_counts after = ledger_counts_get(ledger);
 	json_t *body = json_object();
-	(void)json_object_set_new(body, "events",
-				  json_integer((json_int_t)(after.events - before.events)));
-	(void)json_object_set_new(body, "duplicates",
-				  json_integer((json_int_t)(after.duplicates - before.duplicates)));
-	(void)json_object_set_new(body, "disputed",
-				  json_integer((json_int_t)(after.disputed - before.disputed)));
+	put_int(body, "events", (int64_t)(after.events - before.events));
+	put_int(body, "duplicates", (int64_t)(after.duplicates - before.duplicates));
+	put_int(body, "disputed", (int64_t)(after.disputed - before.disputed));
 	rest_answer(call, body);
 }
 

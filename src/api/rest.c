@@ -205,6 +205,11 @@ void put_text(json_t *object, const char *key, struct str text)
 		(void)json_object_set_new(object, key, json_stringn(text.data, text.len));
 }
 
+void put_int(json_t *object, const char *key, int64_t value)
+{
+	(void)json_object_set_new(object, key, json_integer((json_int_t)value));
+}
+
 void put_time(json_t *object, const char *key, int64_t unix_s)
 {
 	char text[TIME_TEXT_BYTES];

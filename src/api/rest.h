@@ -87,6 +87,7 @@ MUST_USE bool rest_page(struct call *call, struct rest_page *ret_page);
 // {"items": items, "next_page_token": next when it is not empty}.
 void rest_answer_list(struct call *call, json_t *owned_items, struct str next);
 
-// Sets a member unless the text is empty; as an RFC 3339 instant unless it is 0.
+// Sets a member; a text unless it is empty, an instant as RFC 3339 unless it is 0.
+void put_int(json_t *object, const char *key, int64_t value);
 void put_text(json_t *object, const char *key, struct str text);
 void put_time(json_t *object, const char *key, int64_t unix_s);

@@ -250,7 +250,7 @@ static json_t *problem_of(const struct call *call, int status, const char *code,
 	json_t *body = json_object();
 	put_text(body, "type", str_of(type));
 	put_text(body, "title", str_of(http_status_text(status)));
-	(void)json_object_set_new(body, "status", json_integer(status));
+	put_int(body, "status", status);
 	put_text(body, "code", str_of(code));
 	// Text of the caller's own input may be cut inside a character.
 	json_t *text = json_string(detail);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/views.h"
 
+#include "k8s/condition.h"
+
 #include <stdlib.h>
 
 static void copy(json_t *to, const char *to_key, const json_t *from, const char *path)
@@ -10,26 +12,13 @@ static void copy(json_t *to, const char *to_key, const json_t *from, const char 
 		(void)json_object_set(to, to_key, value);
 }
 
-static void put_int(json_t *object, const char *key, int64_t value)
-{
-	(void)json_object_set_new(object, key, json_integer((json_int_t)value));
-}
-
 static const char *tenant_state(const struct objects *objects, const json_t *tenant)
 {
-	size_t i;
-	json_t *condition;
 	if (json_at(tenant, "metadata.deletionTimestamp") != NULL)
 		return "Deleting";
-	if (objects_are_local(objects))
-		return "Ready";
-	json_array_foreach(json_at(tenant, "status.conditions"), i, condition)
-	{
-		if (str_eq_c(json_text(condition, "type"), "Ready") &&
-		    str_eq_c(json_text(condition, "status"), "True"))
-			return "Ready";
-	}
-	return "Pending";
+	const json_t *ready = k8s_condition_find(json_at(tenant, "status.conditions"), "Ready");
+	bool is_ready = objects_are_local(objects) || str_eq_c(json_text(ready, "status"), "True");
+	return is_ready ? "Ready" : "Pending";
 }
 
 json_t *view_tenant(struct call *call, const json_t *tenant)

@@ -76,11 +76,6 @@ static json_t *env_list(const json_t *env)
 	return list;
 }
 
-static void put_int(json_t *object, const char *key, int64_t value)
-{
-	(void)json_object_set_new(object, key, json_integer((json_int_t)value));
-}
-
 // The caller's own text, so that "16Gi" stays "16Gi".
 static void put_given(json_t *object, const char *key, const json_t *body, const char *name,
 		      const char *absent)
@@ -138,7 +133,7 @@ bool view_request_spec(const json_t *request, struct request_spec *ret_spec)
 	const json_t *in = json_at(request, "spec");
 	struct request_spec spec = {
 		.name = json_text(request, "metadata.name"),
-		.class_ = REQUEST_EXPERIMENT,
+		.class_ = request_class_of(json_text(in, "class")),
 		.gpu_count = json_int(in, "gpus", 0),
 		.gpu_memory_mib = schema_get_bytes(in, "gpuMemory", 0) >> 20,
 		.cpu_milli = schema_get_cpu_milli(in, "cpu", 1000),
@@ -150,10 +145,6 @@ bool view_request_spec(const json_t *request, struct request_spec *ret_spec)
 		.args = json_object_get(in, "args"),
 		.env = json_object_get(in, "env"),
 	};
-	for (unsigned i = 0; i <= REQUEST_EXPERIMENT; i++) {
-		if (str_eq_c(json_text(in, "class"), request_class_name((request_class)i)))
-			spec.class_ = (request_class)i;
-	}
 	size_t i;
 	json_t *model;
 	json_array_foreach(json_object_get(in, "gpuModels"), i, model)

@@ -125,13 +125,13 @@ static err_status check_env(const json_t *env, struct schema_fault *ret_fault, s
 	return ERR_OK;
 }
 
-static void read_class(const json_t *body, struct request_spec *spec)
+request_class request_class_of(struct str name)
 {
-	spec->class_ = REQUEST_EXPERIMENT;
-	for (unsigned i = 0; i <= REQUEST_EXPERIMENT; i++) {
-		if (str_eq_c(json_text(body, "class"), class_names[i]))
-			spec->class_ = (request_class)i;
+	for (unsigned i = 0; i < REQUEST_EXPERIMENT; i++) {
+		if (str_eq_c(name, class_names[i]))
+			return (request_class)i;
 	}
+	return REQUEST_EXPERIMENT;
 }
 
 static bool is_model(struct str model)
@@ -175,6 +175,7 @@ err_status request_parse(const json_t *body, struct request_spec *ret_spec,
 		return ERR_INVALID;
 	struct request_spec spec = {
 		.name = json_text(body, "name"),
+		.class_ = request_class_of(json_text(body, "class")),
 		.gpu_count = json_int(body, "gpus", 0),
 		.gpu_memory_mib = schema_get_bytes(body, "gpu_memory", 0) >> 20,
 		.cpu_milli = schema_get_cpu_milli(body, "cpu", 1000),
@@ -185,7 +186,6 @@ err_status request_parse(const json_t *body, struct request_spec *ret_spec,
 		.args = json_object_get(body, "args"),
 		.env = json_object_get(body, "env"),
 	};
-	read_class(body, &spec);
 	int64_t max_absent_s = max_i64(MAX_DURATION_DEFAULT_S, 2 * spec.duration_s);
 	spec.max_duration_s = schema_get_duration_s(body, "max_duration", max_absent_s);
 	if (spec.max_duration_s < spec.duration_s)

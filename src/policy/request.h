@@ -66,6 +66,7 @@ MUST_USE err_status request_check_possible(const struct request_spec *spec,
 MUST_USE bool inventory_add(struct inventory *inventory, const struct inventory_row *row);
 
 const char *request_class_name(request_class class_);
+request_class request_class_of(struct str name); // of another name: experiment
 // "TENANT.NAME" into out; the id is unique because DNS labels hold no dots.
 void request_id_format(struct str tenant, struct str name, char out[REQUEST_ID_BYTES]);
 MUST_USE bool request_id_parse(struct str id, struct str *ret_tenant, struct str *ret_name);

@@ -121,10 +121,8 @@ static void wait_for_end(struct pass *pass, const json_t *namespace_)
 		if (str_eq_c(json_text(condition, "status"), "True"))
 			buf_printf(&text, "; %s", json_cstr(condition, "message"));
 	}
-	buf_put(&text, (struct str){ "", 1 }); // the end of a C string
 	write_status(pass, false, "NamespaceTerminating",
-		     buf_ok(&text) ? buf_str(&text).data
-				   : "the namespace of this name is being deleted");
+		     buf_ok(&text) ? text.data : "the namespace of this name is being deleted");
 	buf_done(&text);
 }
 

@@ -123,6 +123,29 @@ def test_one_request_from_end_to_end(cluster, admin, member):
     assert "GPU-" in log
 
 
+def test_what_ends_by_itself_and_what_never_starts(cluster, admin, member):
+    """A program that ends with 0 when its time is over is not run again; one that the node cannot
+    start is tried again, twice."""
+    path = f"/v1/tenants/{TENANT}/requests"
+    slow = member.post(path, body(name="slow", duration=2, max_duration=4,
+                                  args=["--seconds", "60", "--gpus", "1", "--term-code", "0"]))
+    absent = member.post(path, body(name="absent", command=["/no/such/program"]))
+
+    def ended(request, patience_s):
+        return wait_for(f"{request['id']} has ended", lambda: (
+            lambda r: r["state"] in ("Succeeded", "Failed") and r)(member.get(f"/v1/requests/{request['id']}")),
+            patience_s)
+
+    done = ended(slow, 60)
+    assert (done["state"], done["reason"]) == ("Failed", "DeadlineExceeded"), done
+    assert "GPU-" in member.call("GET", f"/v1/requests/{slow['id']}/logs", accept="text/plain").decode()
+    done = ended(absent, 120)
+    assert (done["state"], done["reason"], done["exit_code"]) == ("Failed", "StartError", 128), done
+    assert "no such file" in done["message"] and "started" not in done
+    names = [p["metadata"]["labels"]["gpuaas.io/request"] for p in cluster.json("-n", TENANT, "get", "pods")["items"]]
+    assert (names.count(slow["id"]), names.count(absent["id"])) == (1, 3)
+
+
 def test_tenants_cannot_lift_their_guards(cluster, member):
     """As a tenant's user would with kubectl: the plan annotation, privileged pods, host paths."""
     safe = {"allowPrivilegeEscalation": False, "runAsNonRoot": True, "runAsUser": 65532,

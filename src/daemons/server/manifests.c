@@ -190,8 +190,21 @@ static json_t *pod_template_of(const struct request_spec *spec, struct str tenan
 	return made(json_pack("{s:o, s:o}", "metadata", meta, "spec", pod_spec_of(spec)));
 }
 
+// A pod that was evicted for a higher priority or a drain is made anew, and so is one that the
+// node could not start (a restart of its kubelet or of containerd in that second does that): code
+// 128, at most START_RETRIES times. Any other code is the program's own and ends the request.
+static json_t *on_failure(void)
+{
+	enum { START_ERROR = 128 };
+	return made(json_pack("{s:[{s:s, s:[{s:s, s:s}]}, {s:s, s:{s:s, s:[i]}}]}", "rules",
+			      "action", "Ignore", "onPodConditions", "type", "DisruptionTarget",
+			      "status", "True", "action", "FailJob", "onExitCodes", "operator",
+			      "NotIn", "values", START_ERROR));
+}
+
 json_t *manifest_job(const json_t *request)
 {
+	enum { START_RETRIES = 2 };
 	struct request_spec spec;
 	struct str tenant = json_text(request, "metadata.namespace");
 	struct str name = json_text(request, "metadata.name");
@@ -202,14 +215,9 @@ json_t *manifest_job(const json_t *request)
 	json_t *meta = meta_of(name, tenant);
 	put_text(json_object_get(meta, "labels"), LABEL_REQUEST, str_of(id));
 	(void)json_object_set_new(meta, "ownerReferences", owner_of(request, "GPURequest"));
-	// A pod that was evicted for a higher priority or a drain is made anew; its own failure
-	// ends the request.
-	json_t *on_failure =
-		made(json_pack("{s:[{s:s, s:[{s:s, s:s}]}]}", "rules", "action", "Ignore",
-			       "onPodConditions", "type", "DisruptionTarget", "status", "True"));
 	return made(json_pack("{s:s, s:s, s:o, s:{s:i, s:o, s:o}}", "apiVersion", "batch/v1",
-			      "kind", "Job", "metadata", meta, "spec", "backoffLimit", 0,
-			      "podFailurePolicy", on_failure, "template",
+			      "kind", "Job", "metadata", meta, "spec", "backoffLimit",
+			      START_RETRIES, "podFailurePolicy", on_failure(), "template",
 			      pod_template_of(&spec, tenant, id)));
 }
 

@@ -54,12 +54,21 @@ static json_t *devices_of(const json_t *pod)
 	return out;
 }
 
+static bool is_start_error(const json_t *ended)
+{
+	return str_eq_c(json_text(ended, "reason"), "StartError");
+}
+
 static void put_pod(json_t *status, const json_t *pod)
 {
+	static const char *const of_pod[] = { "nodeName",  "devices", "scheduledTime",
+					      "startTime", "endTime", "exitCode" };
 	const json_t *scheduled = condition_of(pod, "PodScheduled");
 	const json_t *ended = container_state(pod, "terminated");
 	if (pod == NULL)
 		return;
+	for (size_t i = 0; i < ARRAY_COUNT(of_pod); i++) // those of a pod before this one
+		(void)json_object_set_new(status, of_pod[i], json_null());
 	copy(status, "podName", pod, "metadata.name");
 	copy(status, "nodeName", pod, "spec.nodeName");
 	json_t *devices = devices_of(pod);
@@ -68,7 +77,8 @@ static void put_pod(json_t *status, const json_t *pod)
 	if (is_true(scheduled))
 		copy(status, "scheduledTime", scheduled, "lastTransitionTime");
 	copy(status, "startTime", container_state(pod, "running"), "startedAt");
-	copy(status, "startTime", ended, "startedAt");
+	if (!is_start_error(ended)) // its startedAt is 1970
+		copy(status, "startTime", ended, "startedAt");
 	copy(status, "endTime", ended, "finishedAt");
 	copy(status, "exitCode", ended, "exitCode");
 }
@@ -130,8 +140,11 @@ static struct state state_of_job(const struct progress_input *input)
 		return failed_state(input->job, input->pod);
 	if (str_eq_c(json_text(input->pod, "status.phase"), "Running"))
 		return (struct state){ PHASE_RUNNING, "Running", "" };
-	// Between the end of the pod and the Job's word on it.
-	if (container_state(input->pod, "terminated") != NULL)
+	// Between the end of the pod and the Job's word on it, or its next pod.
+	const json_t *ended = container_state(input->pod, "terminated");
+	if (is_start_error(ended))
+		return (struct state){ PHASE_PENDING, "StartError", json_cstr(ended, "message") };
+	if (ended != NULL)
 		return (struct state){ PHASE_RUNNING, "Ending", "" };
 	if (input->pod == NULL && input->refusal != NULL)
 		return refused_state(input->refusal);
@@ -172,7 +185,9 @@ json_t *progress_patch(const json_t *object, const json_t *wanted)
 	const char *key;
 	json_object_foreach((json_t *)(uintptr_t)wanted, key, value)
 	{
-		if (json_equal(value, json_object_get(status, key)) == 0)
+		const json_t *present = json_object_get(status, key);
+		bool is_absent = present == NULL && json_is_null(value);
+		if (!is_absent && json_equal(value, present) == 0)
 			(void)json_object_set(change, key, value);
 	}
 	json_t *patch = NULL;
@@ -205,9 +220,9 @@ static json_t *status_of(const struct progress_input *input, const struct state 
 	(void)json_array_append_new(
 		conditions, condition_new("Finished", is_end, state->reason, state->message));
 	(void)json_object_set_new(status, "conditions", conditions);
-	// What ended without a container having ended, ended now; once.
-	if (is_end && json_object_get(status, "endTime") == NULL &&
-	    json_at(input->request, "status.endTime") == NULL)
+	// What ended without a container having ended, ended now; an older time is an older pod's.
+	if (is_end && json_text(status, "endTime").len == 0 &&
+	    (input->pod != NULL || json_at(input->request, "status.endTime") == NULL))
 		put_text(status, "endTime", str_of(input->now));
 	condition_stamp(status, input->request, input->now);
 	return status;
@@ -250,6 +265,15 @@ static struct state state_without_job(const struct progress_input *input, struct
 	return waiting_state(NULL);
 }
 
+// A program whose time is over may end with 0, which no rule of the Job's takes for its end.
+static bool is_over_but_not_its_job(const struct progress_input *input)
+{
+	return str_eq_c(json_text(input->pod, "status.phase"), "Failed") &&
+	       str_eq_c(json_text(input->pod, "status.reason"), "DeadlineExceeded") &&
+	       !is_true(condition_of(input->job, "Failed")) &&
+	       json_at(input->job, "spec.activeDeadlineSeconds") == NULL;
+}
+
 struct progress progress_plan(const struct progress_input *input)
 {
 	ASSERT(input->request != NULL && input->now != NULL);
@@ -270,6 +294,8 @@ struct progress progress_plan(const struct progress_input *input)
 	} else if (input->job == NULL && state.phase == PHASE_PENDING && input->is_admitted &&
 		   input->tenant != NULL) {
 		plan.act = PROGRESS_CREATE_JOB;
+	} else if (input->job != NULL && is_over_but_not_its_job(input)) {
+		plan.act = PROGRESS_END_JOB;
 	}
 	plan.status = status_of(input, &state);
 	return plan;

@@ -19,6 +19,7 @@ typedef enum progress_act {
 	PROGRESS_NONE,
 	PROGRESS_CREATE_JOB,
 	PROGRESS_DELETE_JOB, // then status
+	PROGRESS_END_JOB,    // it makes no more pods, and keeps what it has; then status
 } progress_act;
 
 struct progress {

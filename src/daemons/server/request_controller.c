@@ -91,7 +91,7 @@ static void make_job(struct pass *pass)
 	objects_create(pass->controllers->objects, &write);
 }
 
-static void on_job_deleted(void *arg, const struct object_result *result)
+static void on_job_changed(void *arg, const struct object_result *result)
 {
 	struct pass *pass = arg;
 	if (result->status == ERR_OK || result->status == ERR_NOT_FOUND)
@@ -105,9 +105,24 @@ static void delete_job(struct pass *pass)
 	struct object_write write = { .kind = OBJECT_JOB,
 				      .namespace_ = json_text(pass->object, "metadata.namespace"),
 				      .name = json_text(pass->object, "metadata.name"),
-				      .on_done = on_job_deleted,
+				      .on_done = on_job_changed,
 				      .arg = pass };
 	objects_delete(pass->controllers->objects, &write);
+}
+
+// The Job controller makes no pod after this time, and leaves those that have ended: their logs
+// can still be read.
+static void end_job(struct pass *pass)
+{
+	AUTO(json_decrefp)
+	json_t *patch = json_pack("{s:{s:i}}", "spec", "activeDeadlineSeconds", 1);
+	struct object_write write = { .kind = OBJECT_JOB,
+				      .namespace_ = json_text(pass->object, "metadata.namespace"),
+				      .name = json_text(pass->object, "metadata.name"),
+				      .body = patch,
+				      .on_done = on_job_changed,
+				      .arg = pass };
+	objects_patch(pass->controllers->objects, &write);
 }
 
 static const json_t *newest_refusal(const struct objects *objects, const json_t *job)
@@ -171,5 +186,6 @@ void request_reconcile(void *arg, struct str key)
 	case PROGRESS_NONE: write_status(pass); return;
 	case PROGRESS_CREATE_JOB: make_job(pass); return;
 	case PROGRESS_DELETE_JOB: delete_job(pass); return;
+	case PROGRESS_END_JOB: end_job(pass); return;
 	}
 }

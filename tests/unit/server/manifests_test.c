@@ -80,7 +80,13 @@ static void check_job(struct check *c)
 	CHECK_STR(c, "scheduler", json_text(spec, "schedulerName"), "gpuaas");
 	CHECK_STR(c, "class", json_text(spec, "priorityClassName"), "gpuaas-training");
 	CHECK_INT(c, "end", json_int(spec, "activeDeadlineSeconds", 0), 120);
-	CHECK_INT(c, "once", json_int(job, "spec.backoffLimit", 9), 0);
+	CHECK_INT(c, "tries", json_int(job, "spec.backoffLimit", 9), 2);
+	const json_t *rules = json_at(job, "spec.podFailurePolicy.rules");
+	const json_t *own = json_array_get(rules, 1);
+	CHECK_STR(c, "its own failure ends it", json_text(own, "action"), "FailJob");
+	CHECK_STR(c, "with all codes", json_text(own, "onExitCodes.operator"), "NotIn");
+	CHECK_INT(c, "but the runtime's",
+		  json_integer_value(json_array_get(json_at(own, "onExitCodes.values"), 0)), 128);
 	CHECK_STR(c, "restart", json_text(spec, "restartPolicy"), "Never");
 	CHECK(c, "not root", json_bool(spec, "securityContext.runAsNonRoot", false));
 	CHECK_STR(c, "seccomp", json_text(spec, "securityContext.seccompProfile.type"),

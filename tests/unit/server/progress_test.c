@@ -9,6 +9,15 @@
 #define JOB "{\"metadata\":{\"uid\":\"ju\"},\"status\":{}}"
 #define BOUND "{\"type\":\"PodScheduled\",\"status\":\"True\",\"lastTransitionTime\":\"T1\"}"
 
+#define OVERTIME                                                                                   \
+	"{\"status\":{\"phase\":\"Failed\",\"reason\":\"DeadlineExceeded\",\"conditions\":[" BOUND \
+	"],\"containerStatuses\":[{\"state\":{\"terminated\":{\"exitCode\":0}}}]}}"
+#define NOT_STARTED                                                                                \
+	"{\"metadata\":{\"name\":\"p\"},\"status\":{\"phase\":\"Failed\",\"conditions\":[" BOUND   \
+	"],\"containerStatuses\":[{\"state\":{\"terminated\":{\"exitCode\":128,\"reason\":"        \
+	"\"StartError\",\"message\":\"m\",\"startedAt\":\"1970-01-01T00:00:00Z\","                 \
+	"\"finishedAt\":\"T3\"}}}]}}"
+
 static const struct {
 	const char *name, *request, *job, *pod;
 	bool is_admitted, has_tenant;
@@ -61,6 +70,21 @@ static const struct {
 	  "{\"status\":{\"conditions\":[{\"type\":\"Failed\",\"status\":\"True\"}]}}",
 	  "{\"status\":{\"reason\":\"DeadlineExceeded\",\"message\":\"m\"}}", true, true,
 	  PROGRESS_NONE, "Failed", "DeadlineExceeded" },
+	{ "its time is over, and it ended with 0", "{" META "," SPEC "}", JOB, OVERTIME, true, true,
+	  PROGRESS_END_JOB, "Running", "Ending" },
+	{ "the same, and its Job is told", "{" META "," SPEC "}",
+	  "{\"spec\":{\"activeDeadlineSeconds\":1}}", OVERTIME, true, true, PROGRESS_NONE,
+	  "Running", "Ending" },
+	{ "the same, and its Job has ended", "{" META "," SPEC "}",
+	  "{\"status\":{\"conditions\":[{\"type\":\"Failed\",\"status\":\"True\"}]}}", OVERTIME,
+	  true, true, PROGRESS_NONE, "Failed", "DeadlineExceeded" },
+	{ "cancelled when its time is over", "{" META "," CANCELLED "}", JOB, OVERTIME, true, true,
+	  PROGRESS_DELETE_JOB, "Cancelled", "Cancelled" },
+	{ "not started, and tried again", "{" META "," SPEC "}", JOB, NOT_STARTED, true, true,
+	  PROGRESS_NONE, "Pending", "StartError" },
+	{ "not started in the end", "{" META "," SPEC "}",
+	  "{\"status\":{\"conditions\":[{\"type\":\"Failed\",\"status\":\"True\"}]}}", NOT_STARTED,
+	  true, true, PROGRESS_NONE, "Failed", "StartError" },
 	{ "pod is gone", "{" META "," SPEC "}",
 	  "{\"status\":{\"conditions\":[{\"type\":\"Failed\",\"status\":\"True\",\"reason\":"
 	  "\"BackoffLimitExceeded\"}]}}",
@@ -144,7 +168,7 @@ static void check_pod_facts(struct check *c)
 	CHECK_STR(c, "started", json_text(status, "startTime"), "T2");
 	CHECK_STR(c, "job", json_text(status, "jobUID"), "ju");
 	CHECK_INT(c, "devices", json_array_size(json_object_get(status, "devices")), 2);
-	CHECK(c, "not ended", json_object_get(status, "endTime") == NULL);
+	CHECK(c, "not ended", json_text(status, "endTime").len == 0);
 	// A second look at the same things changes nothing.
 	AUTO(json_decrefp) json_t *patch = progress_patch(request, status);
 	CHECK(c, "first patch", patch != NULL);
@@ -153,6 +177,30 @@ static void check_pod_facts(struct check *c)
 	plan = progress_plan(&input);
 	AUTO(json_decrefp) json_t *again = progress_patch(request, plan.status);
 	CHECK(c, "no second patch", again == NULL);
+	json_decref(plan.status);
+}
+
+// A second pod of the same Job: nothing of the first is left in the status.
+static void check_second_pod(struct check *c)
+{
+	AUTO(json_decrefp) json_t *request = parse("{" META "," SPEC "}");
+	AUTO(json_decrefp) json_t *job = parse(JOB);
+	AUTO(json_decrefp) json_t *first = parse(NOT_STARTED);
+	AUTO(json_decrefp) json_t *second = parse("{\"metadata\":{\"name\":\"q\"},\"status\":{}}");
+	struct progress_input input = { request, job, first, true, request, "T9", NULL };
+	struct progress plan = progress_plan(&input);
+	CHECK_INT(c, "code", json_int(plan.status, "exitCode", 0), 128);
+	CHECK_STR(c, "end", json_text(plan.status, "endTime"), "T3");
+	CHECK(c, "it never started", json_text(plan.status, "startTime").len == 0);
+	(void)json_object_set_new(request, "status", plan.status);
+	input.pod = second;
+	plan = progress_plan(&input);
+	AUTO(json_decrefp) json_t *patch = progress_patch(request, plan.status);
+	const json_t *change = json_at(patch, "status");
+	CHECK_STR(c, "new pod", json_text(change, "podName"), "q");
+	CHECK(c, "no code", json_is_null(json_object_get(change, "exitCode")));
+	CHECK(c, "no end", json_is_null(json_object_get(change, "endTime")));
+	CHECK(c, "what was absent is not named", json_object_get(change, "startTime") == NULL);
 	json_decref(plan.status);
 }
 
@@ -197,6 +245,7 @@ int main(void)
 	struct check c = { 0, 0 };
 	check_cases(&c);
 	check_pod_facts(&c);
+	check_second_pod(&c);
 	check_refusals(&c);
 	return check_done(&c);
 }

@@ -100,8 +100,18 @@ pod_targets() {
 		jq -c --arg port "$2" '[.items[].status.podIP | . + ":" + $port]'
 }
 
-# prometheus_start: the Prometheus of this machine, on 127.0.0.1:9490, with the pods as static
-# targets (a container that restarts keeps its pod's address).
+# What follows the number of the testbed (testbed/lib.sh), so that two can be up side by side.
+testbed_number=${GPUAAS_TESTBED:-0}
+prometheus_address=127.0.0.1:$((9490 + testbed_number))
+
+# testbed_install: the chart on the testbed, as its demo and the cluster tests want it.
+testbed_install() {
+	local net=10.99.$testbed_number
+	chart_install -f "$root/deploy/demo-values.yaml" --set "server.extraAddresses={$net.11,$net.12,$net.13}"
+}
+
+# prometheus_start: the Prometheus of this machine with the pods as static targets (a container
+# that restarts keeps its pod's address).
 prometheus_start() {
 	cat >"$work/prometheus.yaml" <<-Y
 		global: {scrape_interval: 5s}
@@ -116,5 +126,5 @@ prometheus_start() {
 		    static_configs: [{targets: $(pod_targets gpuaas-server 8443)}]
 	Y
 	process_start prometheus prometheus --config.file="$work/prometheus.yaml" \
-		--storage.tsdb.path="$work/prometheus" --web.listen-address=127.0.0.1:9490 --log.level=warn
+		--storage.tsdb.path="$work/prometheus" --web.listen-address="$prometheus_address" --log.level=warn
 }

@@ -11,8 +11,11 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("GPUAAS_BUILD", ROOT / "build" / "gcc"))
-STATE = pathlib.Path(os.environ.get("GPUAAS_STATE", "/var/tmp/gpuaas-testbed"))
-WORK = ROOT / "build" / "cluster-state"
+NUMBER = os.environ.get("GPUAAS_TESTBED", "0")  # of the testbed, as testbed/lib.sh has it
+NAME = "gpuaas-testbed" if NUMBER == "0" else f"gpuaas{NUMBER}-testbed"
+STATE = pathlib.Path(os.environ.get("GPUAAS_STATE", f"/var/tmp/{NAME}"))
+WORK = ROOT / "build" / f"cluster-state-{NUMBER}"
+PROMETHEUS = f"http://127.0.0.1:{9490 + int(NUMBER)}"
 PROGRAMS = pathlib.Path(os.environ.get("GPUAAS_CACHE", pathlib.Path.home() / ".cache" / "gpuaas")) / "programs" / "bin"
 sys.path.insert(0, str(ROOT / "replay"))
 import gateway  # noqa: E402
@@ -40,7 +43,8 @@ def wait_for(what, probe, patience_s=60, pause_s=0.5):
 class Cluster:
     """What tests do to the cluster from outside."""
 
-    url = "https://10.99.0.11:30443"
+    url = f"https://10.99.{NUMBER}.11:30443"
+    api_url = f"https://10.99.{NUMBER}.1:{6443 + int(NUMBER)}"
 
     def __init__(self, kubeconfig):
         self.kubeconfig = kubeconfig
@@ -133,7 +137,7 @@ def cluster(testbed):
         namespace_make
         admin_token
         local_volume node1 /var/lib/gpuaas/server
-        chart_install -f "$root/deploy/demo-values.yaml"
+        testbed_install
         parts_ready
     """)
     wait_for("three nodes with GPUs", lambda: sum(

@@ -178,7 +178,7 @@ def test_an_agent_changes_labels_of_its_own_node_only(cluster):
                if p["spec"]["nodeName"] == "node1")
     token = cluster.kubectl("-n", "gpuaas-system", "create", "token", "gpuaas-agent", "--bound-object-kind", "Pod",
                             "--bound-object-name", pod["metadata"]["name"]).strip()
-    as_agent = ("--kubeconfig", "/dev/null", "--server", "https://10.99.0.1:6443", "--insecure-skip-tls-verify",
+    as_agent = ("--kubeconfig", "/dev/null", "--server", cluster.api_url, "--insecure-skip-tls-verify",
                 "--token", token)
     patches = {
         ("node1", '{"metadata":{"labels":{"gpuaas.io/test":"1"}}}'): True,

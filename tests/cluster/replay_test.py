@@ -9,7 +9,7 @@ import setup
 import summary
 import tasks as trace
 
-from conftest import PROGRAMS
+from conftest import PROGRAMS, PROMETHEUS
 
 # Seconds after the begin of the replay; the arrivals are dense from second 100 on.
 FAULTS = (
@@ -87,7 +87,7 @@ def test_every_task_ends_once_and_the_bill_agrees(cluster, monkeypatch):
 def test_prometheus_scrapes_all_parts(cluster):
     cluster.shell("prometheus_start")
     try:
-        assert summary.scraped("http://127.0.0.1:9490", patience_s=60) == []
+        assert summary.scraped(PROMETHEUS, patience_s=60) == []
     finally:
         cluster.shell("process_stop prometheus")
 

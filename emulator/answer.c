@@ -89,6 +89,8 @@ static void fill_identity(const struct machine *machine, uint32_t slot, struct w
 	ret->nvlink_version = board->nvlink_version;
 	ret->nvlink_mb_s = board->nvlink_mb_s;
 	ret->nvlink_switch_count = board->nvlink_switch_count;
+	ret->nvlink_peer_slot = machine_bridge_peer(machine, slot);
+	ret->errors = gpu->errors;
 }
 
 static void fill_clocks(const struct board *board, bool is_busy, struct wire_gpu *ret)

@@ -109,8 +109,8 @@ static err_status check_sense(const struct board *board, struct err *err)
 		return err_set(err, ERR_INVALID, "memory_reserved_mib is not below memory_mib");
 	if (board->temp_idle_c > board->temp_busy_c)
 		return err_set(err, ERR_INVALID, "temp_idle_c is above temp_busy_c");
-	if (board->nvlink_count > 0 && board->nvlink_switch_count == 0)
-		return err_set(err, ERR_INVALID, "nvlink_count needs nvlink_switch_count");
+	if (board->nvlink_count == 0 && board->nvlink_switch_count > 0)
+		return err_set(err, ERR_INVALID, "nvlink_switch_count needs nvlink_count");
 	return ERR_OK;
 }
 

@@ -4,7 +4,14 @@
 #include "emulator/calls.h"
 #include "gpu/nvml_abi.h"
 
-enum { WORDS_MAX = 6, DELAY_MAX_US = 600 * 1000000, PID_MAX = 4194304, CODE_MAX = 999999 };
+enum {
+	WORDS_MAX = 8,
+	DELAY_MAX_US = 600 * 1000000,
+	PID_MAX = 4194304,
+	CODE_MAX = 999999,
+	COUNT_MAX = 1000000000,
+	CUDA_PART_MAX = 99
+};
 
 struct words {
 	struct str word[WORDS_MAX];
@@ -86,13 +93,18 @@ static err_status call(struct str text, struct control_command *command, struct 
 	return copy_word(text, command, err);
 }
 
+static err_status is_on(struct str text, struct control_command *command, struct err *err)
+{
+	command->is_on = str_eq_c(text, "on");
+	if (!command->is_on && !str_eq_c(text, "off"))
+		return err_set(err, ERR_INVALID, "\"" STR_FMT "\" is neither on nor off",
+			       STR_ARG(text));
+	return ERR_OK;
+}
+
 static err_status on_off(const struct words *w, struct control_command *command, struct err *err)
 {
-	command->is_on = str_eq_c(w->word[1], "on");
-	if (!command->is_on && !str_eq_c(w->word[1], "off"))
-		return err_set(err, ERR_INVALID, "\"" STR_FMT "\" is neither on nor off",
-			       STR_ARG(w->word[1]));
-	return ERR_OK;
+	return is_on(w->word[1], command, err);
 }
 
 static err_status only_slot(const struct words *w, struct control_command *command, struct err *err)
@@ -143,9 +155,54 @@ static err_status add(const struct words *w, struct control_command *command, st
 	return plain(w->word[1], "board", command, err);
 }
 
+bool control_cuda_version(struct str text, uint32_t *ret_version)
+{
+	struct str major_text;
+	uint64_t major = 0, minor = 0;
+
+	if (!str_split_next(&text, '.', &major_text) || !str_to_u64(major_text, &major) ||
+	    !str_to_u64(text, &minor) || major > CUDA_PART_MAX || minor > CUDA_PART_MAX)
+		return false;
+	*ret_version = (uint32_t)(major * 1000 + minor * 10);
+	return true;
+}
+
 static err_status driver(const struct words *w, struct control_command *command, struct err *err)
 {
+	if (w->count == 3 && !control_cuda_version(w->word[2], &command->code))
+		return err_set(err, ERR_INVALID, "\"" STR_FMT "\" is no CUDA version such as 12.8",
+			       STR_ARG(w->word[2]));
 	return plain(w->word[1], "driver version", command, err);
+}
+
+// ecc I on|off, or ecc I corrected|uncorrected COUNT.
+static err_status ecc(const struct words *w, struct control_command *command, struct err *err)
+{
+	if (slot(w->word[1], command, err) != ERR_OK)
+		return ERR_INVALID;
+	if (w->count == 3) {
+		command->kind = CONTROL_ECC_MODE;
+		return is_on(w->word[2], command, err);
+	}
+	command->code = str_eq_c(w->word[2], "uncorrected") ? 1 : 0;
+	if (command->code == 0 && !str_eq_c(w->word[2], "corrected"))
+		return err_set(err, ERR_INVALID,
+			       "\"" STR_FMT "\" is neither corrected nor uncorrected",
+			       STR_ARG(w->word[2]));
+	return number(w->word[3], "COUNT", COUNT_MAX, &command->numbers[0], err);
+}
+
+static err_status slot_and_numbers(const struct words *w, struct control_command *command,
+				   struct err *err)
+{
+	ASSERT(w->count >= 2 && w->count - 2 <= CONTROL_NUMBERS_MAX);
+	if (slot(w->word[1], command, err) != ERR_OK)
+		return ERR_INVALID;
+	for (size_t i = 2; i < w->count; i++)
+		if (number(w->word[i], "each count", COUNT_MAX, &command->numbers[i - 2], err) !=
+		    ERR_OK)
+			return ERR_INVALID;
+	return ERR_OK;
 }
 
 static err_status recovery(const struct words *w, struct control_command *command, struct err *err)
@@ -182,10 +239,14 @@ static const struct {
 	{ "error", CONTROL_ERROR, 3, 4, error, "error CALL CODE [I]" },
 	{ "add", CONTROL_ADD, 2, 2, add, "add BOARD" },
 	{ "remove", CONTROL_REMOVE, 2, 2, only_slot, "remove I" },
-	{ "driver", CONTROL_DRIVER, 2, 2, driver, "driver VERSION" },
+	{ "driver", CONTROL_DRIVER, 2, 3, driver, "driver VERSION [CUDA]" },
 	{ "restore", CONTROL_RESTORE, 2, 2, only_slot, "restore I" },
 	{ "recovery", CONTROL_RECOVERY, 3, 3, recovery, "recovery I ACTION" },
 	{ "process", CONTROL_PROCESS, 4, 4, process, "process I PID MIB" },
+	{ "ecc", CONTROL_ECC, 3, 4, ecc, "ecc I on|off, or ecc I corrected|uncorrected COUNT" },
+	{ "pages", CONTROL_PAGES, 5, 5, slot_and_numbers, "pages I SINGLE DOUBLE PENDING" },
+	{ "rows", CONTROL_ROWS, 6, 6, slot_and_numbers,
+	  "rows I CORRECTABLE UNCORRECTABLE PENDING FAILED" },
 };
 
 // Blanks and tabs of any number separate words; a word too many is kept to be noticed.

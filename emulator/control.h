@@ -25,18 +25,27 @@ enum control_kind {
 	CONTROL_RESTORE,
 	CONTROL_RECOVERY,
 	CONTROL_PROCESS,
+	CONTROL_ECC,      // code 0 corrected, 1 uncorrected; numbers: how many
+	CONTROL_ECC_MODE, // is_on
+	CONTROL_PAGES,    // numbers: single-bit, double-bit, pending
+	CONTROL_ROWS,     // numbers: correctable, uncorrectable, pending, failed
 };
+enum { CONTROL_NUMBERS_MAX = 4 };
 
 struct control_command {
 	enum control_kind kind;
 	uint32_t slot;            // WIRE_NO_SLOT: every GPU
 	bool is_on;               // initfail, wait-error
 	char word[WIRE_CALL_MAX]; // call, board or driver version
-	uint32_t code;            // XID, return code, recovery action
+	uint32_t code;            // XID, return code, recovery action, CUDA version (0: not said)
 	uint32_t gpu_instance_id, compute_instance_id;
 	uint32_t delay_us;        // slow; 0 ends it
 	uint32_t pid, memory_mib; // process; 0 MiB removes it
+	uint32_t numbers[CONTROL_NUMBERS_MAX];
 };
+
+// 12080 of "12.8"; false when it is no CUDA version.
+bool control_cuda_version(struct str text, uint32_t *ret_version);
 
 err_status control_parse(struct str line, struct control_command *ret_command, struct err *err);
 

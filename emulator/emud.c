@@ -46,8 +46,10 @@ static const char USAGE[] =
 	"wrong ones in DIR/control.errors, serves the NVML library at DIR/emu.sock and workloads\n"
 	"at DIR/gpu-N.sock. Boards that boards.json does not hold come from FOLDER (DIR/boards).\n"
 	"Commands: lost I; xid I CODE [GI CI]; initfail on|off; wait-error on|off; slow CALL US;\n"
-	"hang CALL I; error CALL CODE [I]; add BOARD; remove I; driver VERSION; restore I;\n"
-	"recovery I ACTION; process I PID MIB.\n";
+	"hang CALL I; error CALL CODE [I]; add BOARD; remove I; driver VERSION [CUDA];\n"
+	"restore I; recovery I ACTION; process I PID MIB; ecc I on|off;\n"
+	"ecc I corrected|uncorrected N; pages I SINGLE DOUBLE PENDING;\n"
+	"rows I CORRECTABLE UNCORRECTABLE PENDING FAILED.\n";
 
 static uint64_t now_ns(void)
 {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emulator/machine.h"
 
+#include "gpu/nvml_abi.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -40,6 +42,18 @@ uint32_t machine_slot_at(const struct machine *machine, uint32_t index)
 	return WIRE_NO_SLOT;
 }
 
+uint32_t machine_bridge_peer(const struct machine *machine, uint32_t slot)
+{
+	uint32_t peer = slot ^ 1;
+	const struct board *board = machine->gpus[slot].model.board;
+
+	if (board->nvlink_count == 0 || board->nvlink_switch_count > 0 ||
+	    !machine_has(machine, peer) || machine->gpus[peer].model.is_lost ||
+	    machine->gpus[peer].model.board != board)
+		return WIRE_NO_SLOT;
+	return peer;
+}
+
 void machine_bus_id(const struct machine_gpu *gpu, char ret_text[32])
 {
 	snprintf(ret_text, 32, "%08X:%02X:%02X.0", gpu->pci_domain, gpu->pci_bus, gpu->pci_device);
@@ -52,12 +66,52 @@ static err_status need(const struct machine *machine, uint32_t slot, struct err 
 	return ERR_OK;
 }
 
-static void change_driver(struct machine *machine, const char *version, uint64_t now_ns)
+// The newest CUDA that a driver of each branch serves, as NVIDIA's release notes pair them.
+static uint32_t cuda_of_driver(const char *version, uint32_t otherwise)
 {
-	snprintf(machine->driver, sizeof(machine->driver), "%s", version);
-	for (uint32_t slot = 0; slot < machine->slot_count; slot++)
-		if (machine_has(machine, slot))
-			model_reset_energy(&machine->gpus[slot].model, now_ns);
+	static const struct {
+		uint64_t branch;
+		uint32_t cuda;
+	} BRANCHES[] = {
+		{ 450, 11000 }, { 460, 11020 }, { 470, 11040 }, { 510, 11060 }, { 515, 11070 },
+		{ 520, 11080 }, { 525, 12000 }, { 530, 12010 }, { 535, 12020 }, { 545, 12030 },
+		{ 550, 12040 }, { 555, 12050 }, { 560, 12060 }, { 565, 12070 }, { 570, 12080 },
+		{ 575, 12090 }, { 580, 13000 }, { 590, 13010 },
+	};
+	struct str rest = str_of(version), first;
+	uint64_t branch = 0;
+
+	if (!str_split_next(&rest, '.', &first) || !str_to_u64(first, &branch))
+		return otherwise;
+	for (size_t i = 0; i < ARRAY_COUNT(BRANCHES); i++)
+		if (BRANCHES[i].branch == branch)
+			return BRANCHES[i].cuda;
+	return otherwise;
+}
+
+// What a reset or a new driver does to errors: modes asked for come into force, volatile counts
+// and what was pending are gone.
+static void reset_errors(struct wire_errors *errors)
+{
+	errors->ecc_mode = errors->ecc_mode_pending;
+	memset(errors->ecc_volatile, 0, sizeof(errors->ecc_volatile));
+	errors->pages_pending = 0;
+	errors->rows_pending = 0;
+}
+
+static void change_driver(struct machine *machine, const struct control_command *command,
+			  uint64_t now_ns)
+{
+	snprintf(machine->driver, sizeof(machine->driver), "%s", command->word);
+	machine->cuda_version = command->code != 0
+					? command->code
+					: cuda_of_driver(command->word, machine->cuda_version);
+	for (uint32_t slot = 0; slot < machine->slot_count; slot++) {
+		if (!machine_has(machine, slot))
+			continue;
+		model_reset_energy(&machine->gpus[slot].model, now_ns);
+		reset_errors(&machine->gpus[slot].errors);
+	}
 }
 
 // Repairs the GPU: back on the bus, nothing injected, no action asked for. It also brings back
@@ -69,6 +123,7 @@ static err_status restore(struct machine *machine, uint32_t slot, uint64_t now_n
 	struct machine_gpu *gpu = &machine->gpus[slot];
 	gpu->is_present = true;
 	gpu->recovery_action = 0;
+	reset_errors(&gpu->errors);
 	model_restore(&gpu->model, now_ns);
 	faults_clear_slot(&machine->faults, slot);
 	return ERR_OK;
@@ -98,6 +153,45 @@ static err_status set_process(struct machine *machine, const struct control_comm
 	return ERR_INTERNAL;
 }
 
+static err_status set_errors(struct machine_gpu *gpu, const struct control_command *command,
+			     struct err *err)
+{
+	const struct board *board = gpu->model.board;
+	const uint32_t *numbers = command->numbers;
+	struct wire_errors *errors = &gpu->errors;
+	bool is_ampere = board->architecture >= NVML_DEVICE_ARCH_AMPERE;
+
+	if (!board->has_ecc)
+		return err_set(err, ERR_INVALID, "a %s has no ECC", board->name);
+	if (command->kind == CONTROL_ECC_MODE) {
+		errors->ecc_mode_pending = command->is_on ? 1 : 0;
+	} else if (command->kind == CONTROL_ECC) {
+		if (errors->ecc_mode == 0)
+			return err_set(err, ERR_CONFLICT, "ECC of GPU %u is off", command->slot);
+		errors->ecc_volatile[command->code] += numbers[0];
+		errors->ecc_aggregate[command->code] += numbers[0];
+	} else if (command->kind == CONTROL_PAGES) {
+		if (is_ampere)
+			return err_set(err, ERR_INVALID, "a %s remaps rows", board->name);
+		memcpy(errors->pages, numbers, sizeof(errors->pages));
+		errors->pages_pending = numbers[2] != 0;
+	} else {
+		ASSERT(command->kind == CONTROL_ROWS);
+		if (!is_ampere)
+			return err_set(err, ERR_INVALID, "a %s retires pages", board->name);
+		memcpy(errors->rows, numbers, sizeof(errors->rows));
+		errors->rows_pending = numbers[2] != 0;
+		errors->rows_failed = numbers[3] != 0;
+	}
+	return ERR_OK;
+}
+
+static bool is_of_errors(enum control_kind kind)
+{
+	return kind == CONTROL_ECC || kind == CONTROL_ECC_MODE || kind == CONTROL_PAGES ||
+	       kind == CONTROL_ROWS;
+}
+
 static err_status apply_to_gpu(struct machine *machine, const struct control_command *command,
 			       uint64_t now_ns, struct err *err)
 {
@@ -108,6 +202,8 @@ static err_status apply_to_gpu(struct machine *machine, const struct control_com
 	struct machine_gpu *gpu = &machine->gpus[command->slot];
 	if (command->kind == CONTROL_PROCESS)
 		return set_process(machine, command, now_ns, err);
+	if (is_of_errors(command->kind))
+		return set_errors(gpu, command, err);
 	if (command->kind == CONTROL_RECOVERY) {
 		gpu->recovery_action = command->code;
 		return ERR_OK;
@@ -125,7 +221,7 @@ err_status machine_apply(struct machine *machine, const struct control_command *
 	case CONTROL_NOTHING: return ERR_OK;
 	case CONTROL_INITFAIL: machine->is_initfail = command->is_on; return ERR_OK;
 	case CONTROL_WAIT_ERROR: machine->is_wait_error = command->is_on; return ERR_OK;
-	case CONTROL_DRIVER: change_driver(machine, command->word, now_ns); return ERR_OK;
+	case CONTROL_DRIVER: change_driver(machine, command, now_ns); return ERR_OK;
 	case CONTROL_SLOW:
 	case CONTROL_HANG:
 	case CONTROL_ERROR: return faults_apply(&machine->faults, command, err);
@@ -133,7 +229,11 @@ err_status machine_apply(struct machine *machine, const struct control_command *
 	case CONTROL_REMOVE:
 	case CONTROL_RESTORE:
 	case CONTROL_RECOVERY:
-	case CONTROL_PROCESS: return apply_to_gpu(machine, command, now_ns, err);
+	case CONTROL_PROCESS:
+	case CONTROL_ECC:
+	case CONTROL_ECC_MODE:
+	case CONTROL_PAGES:
+	case CONTROL_ROWS: return apply_to_gpu(machine, command, now_ns, err);
 	case CONTROL_ADD:
 	case CONTROL_XID: break;
 	}

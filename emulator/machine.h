@@ -18,6 +18,7 @@ struct machine_gpu {
 	uint32_t minor, numa;
 	uint32_t pci_domain, pci_bus, pci_device;
 	uint32_t recovery_action;
+	struct wire_errors errors;
 	struct model_gpu model;
 };
 
@@ -61,5 +62,8 @@ uint32_t machine_gpu_count(const struct machine *machine);
 uint32_t machine_index_of(const struct machine *machine, uint32_t slot);
 // Slot of the GPU with this NVML index, or WIRE_NO_SLOT.
 uint32_t machine_slot_at(const struct machine *machine, uint32_t index);
+// The GPU at the other end of this one's NVLink bridge, or WIRE_NO_SLOT: links of a board without
+// NVLink switches join two neighbours.
+uint32_t machine_bridge_peer(const struct machine *machine, uint32_t slot);
 // "00000000:1A:00.0"
 void machine_bus_id(const struct machine_gpu *gpu, char ret_text[32]);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUSES_PER_DOMAIN = 8, BUS_FIRST = 0x1a, BUS_STEP = 0x18, CUDA_MAJOR_MAX = 99 };
+enum { BUSES_PER_DOMAIN = 8, BUS_FIRST = 0x1a, BUS_STEP = 0x18 };
 
 static uint64_t hash_of(const char *seed, uint32_t slot, uint32_t what)
 {
@@ -44,21 +44,6 @@ static uint32_t numa_of(uint32_t slot, uint32_t gpu_count, uint32_t numa_count)
 	return per_node == 0 ? 0 : min_size(slot / per_node, numa_count - 1) & 0xff;
 }
 
-static bool cuda_version(const char *text, uint32_t *ret_version)
-{
-	char *end = NULL;
-	unsigned long major = strtoul(text, &end, 10);
-
-	if (end == text || *end != '.' || major > CUDA_MAJOR_MAX)
-		return false;
-	const char *minor_text = end + 1;
-	unsigned long minor = strtoul(minor_text, &end, 10);
-	if (end == minor_text || *end != 0 || minor > 99)
-		return false;
-	*ret_version = (uint32_t)(major * 1000 + minor * 10);
-	return true;
-}
-
 err_status machine_make(const struct machine_plan *plan, struct buf *out, struct err *err)
 {
 	enum { NUMA_COUNT = 2 };
@@ -68,7 +53,7 @@ err_status machine_make(const struct machine_plan *plan, struct buf *out, struct
 
 	if (plan->gpu_count == 0 || plan->gpu_count > WIRE_GPU_MAX)
 		return err_set(err, ERR_INVALID, "count must be 1 to %d", WIRE_GPU_MAX);
-	if (!cuda_version(plan->cuda, &version))
+	if (!control_cuda_version(str_of(plan->cuda), &version))
 		return err_set(err, ERR_INVALID, "\"%s\" is no CUDA version such as 12.8",
 			       plan->cuda);
 	if (board_read_file(plan->board_path, &board, &board_json, err) != ERR_OK)
@@ -144,6 +129,7 @@ err_status machine_add(struct machine *machine, const char *board_id, const char
 	*gpu = (struct machine_gpu){ .is_present = true };
 	identity(gpu, machine->seed, slot);
 	gpu->numa = numa_of(slot, slot + 1, machine->numa_count);
+	gpu->errors.ecc_mode = gpu->errors.ecc_mode_pending = board->has_ecc;
 	model_init(&gpu->model, board, now_ns);
 	machine->slot_count++;
 	*ret_slot = slot;
@@ -262,7 +248,7 @@ static err_status read_root(const json_t *root, struct machine *machine, struct 
 		return ERR_INVALID;
 	if (machine->numa_count == 0 || machine->cpu_count < machine->numa_count)
 		return err_set(err, ERR_INVALID, "\"cpus\" must not be below \"numa_nodes\" nor 0");
-	if (!cuda_version(cuda, &machine->cuda_version))
+	if (!control_cuda_version(str_of(cuda), &machine->cuda_version))
 		return err_set(err, ERR_INVALID, "\"cuda\" must be like 12.8");
 	const char *id;
 	json_t *object;

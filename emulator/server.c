@@ -362,20 +362,34 @@ uint64_t server_deadline_ns(const struct server *server)
 	return earliest_ns;
 }
 
-static void send_xid(struct server *server, const struct control_command *command, uint64_t now_ns)
+static struct wire_event event_of(const struct control_command *command)
 {
-	struct wire_event event = {
+	if (command->kind == CONTROL_ECC)
+		return (struct wire_event){
+			.slot = command->slot,
+			.gpu_instance_id = NVML_NO_INSTANCE,
+			.compute_instance_id = NVML_NO_INSTANCE,
+			.event_type = command->code == 0 ? NVML_EVENT_SINGLE_BIT_ECC
+							 : NVML_EVENT_DOUBLE_BIT_ECC,
+		};
+	return (struct wire_event){
 		.slot = command->slot,
 		.gpu_instance_id = command->gpu_instance_id,
 		.compute_instance_id = command->compute_instance_id,
 		.event_type = NVML_EVENT_XID_CRITICAL,
 		.event_data = command->code,
 	};
+}
+
+static void send_event(struct server *server, const struct control_command *command,
+		       uint64_t now_ns)
+{
+	struct wire_event event = event_of(command);
 
 	for (size_t i = 0; i < server->conn_top; i++) {
 		struct server_conn *conn = &server->conns[i];
 		if (conn->kind != SERVER_LIBRARY || conn->events == NULL ||
-		    (conn->events->types[command->slot] & NVML_EVENT_XID_CRITICAL) == 0)
+		    (conn->events->types[command->slot] & event.event_type) == 0)
 			continue;
 		events_push(conn->events, &event);
 		if (conn->pending == SERVER_WAITING)
@@ -410,7 +424,7 @@ err_status server_command(struct server *server, const struct control_command *c
 	if (command->kind == CONTROL_XID) {
 		if (!machine_has(server->machine, slot))
 			return err_set(err, ERR_NOT_FOUND, "there is no GPU %u", slot);
-		send_xid(server, command, now_ns);
+		send_event(server, command, now_ns);
 		return ERR_OK;
 	}
 	status = machine_apply(server->machine, command, now_ns, err);
@@ -418,6 +432,8 @@ err_status server_command(struct server *server, const struct control_command *c
 		close_slot(server, slot, command->kind == CONTROL_REMOVE, now_ns);
 	if (status == ERR_OK && command->kind == CONTROL_RESTORE)
 		status = listen_work(server, slot, err);
+	if (status == ERR_OK && command->kind == CONTROL_ECC)
+		send_event(server, command, now_ns);
 	recheck(server, now_ns);
 	return status;
 }

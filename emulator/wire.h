@@ -52,6 +52,14 @@ struct wire_system {
 	uint32_t cpu_count, numa_count;
 };
 
+struct wire_errors {                                // index 0 corrected (single-bit), 1 uncorrected
+	uint64_t ecc_volatile[2], ecc_aggregate[2]; // of device memory
+	uint32_t ecc_mode, ecc_mode_pending;
+	uint32_t pages[2], pages_pending;            // retired, before Ampere
+	uint32_t rows[2], rows_pending, rows_failed; // remapped, from Ampere on
+	uint32_t zero;
+};
+
 struct wire_gpu {
 	uint32_t slot, index, minor, numa;
 	char name[WIRE_TEXT_MAX], uuid[WIRE_TEXT_MAX], serial[32], part_number[32], vbios[32];
@@ -69,7 +77,9 @@ struct wire_gpu {
 	int32_t temp_shutdown_c, temp_slowdown_c, temp_memory_max_c, temp_gpu_max_c;
 	uint32_t pcie_gen_max, pcie_width, pcie_tx_kib_s, pcie_rx_kib_s;
 	uint32_t nvlink_count, nvlink_version, nvlink_mb_s, nvlink_switch_count;
+	uint32_t nvlink_peer_slot, zero; // at the other end of a bridge; WIRE_NO_SLOT: nobody
 	uint64_t nvlink_tx_kib, nvlink_rx_kib;
+	struct wire_errors errors;
 };
 
 struct wire_process {

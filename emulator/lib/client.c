@@ -212,6 +212,11 @@ nvml_return client_gpu(const struct nvml_device *device, const char *call, struc
 	return NVML_SUCCESS;
 }
 
+bool client_link_up(const struct wire_gpu *gpu)
+{
+	return gpu->nvlink_switch_count > 0 || gpu->nvlink_peer_slot != WIRE_NO_SLOT;
+}
+
 nvml_return client_find(enum wire_op op, uint32_t index, const char *key, const char *call,
 			struct nvml_device **ret)
 {

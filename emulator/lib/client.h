@@ -26,6 +26,8 @@ nvml_return client_bad_argument(void);
 nvml_return client_system(const char *call, struct wire_system *ret);
 // All there is to know of the device now.
 nvml_return client_gpu(const struct nvml_device *device, const char *call, struct wire_gpu *ret);
+// False for a bridge whose other GPU is away.
+bool client_link_up(const struct wire_gpu *gpu);
 nvml_return client_find(enum wire_op op, uint32_t index, const char *key, const char *call,
 			struct nvml_device **ret);
 nvml_return client_processes(const struct nvml_device *device, const char *call,
@@ -42,3 +44,6 @@ struct nvml_device *client_device(uint32_t slot);
 bool client_slot(const struct nvml_device *device, uint32_t *ret_slot);
 // Copies with the terminating zero, or NVML_ERROR_INSUFFICIENT_SIZE.
 nvml_return client_text(const char *text, char *ret, uint32_t size_bytes);
+// Defined in identity.c, for the address of a link's other end.
+NVML_EXPORT nvml_return nvmlDeviceGetPciInfo_v3(const struct nvml_device *device,
+						struct nvml_pci_info *ret_info);

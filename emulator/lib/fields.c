@@ -6,7 +6,14 @@
 #include <time.h>
 
 enum {
+	ECC_MODE = 1,
+	ECC_MODE_PENDING = 2,
+	ECC_VOLATILE_TOTAL = 3,
+	ECC_AGGREGATE_TOTAL = 5,
+	ECC_VOLATILE_MEMORY = 11,
+	ECC_AGGREGATE_MEMORY = 22,
 	ECC_LAST = 28,
+	RETIRED_FIRST = 29,
 	LINK_ERROR_FIRST = 32,
 	LINK_ERROR_LAST = 59,
 	LINK_SPEED_FIRST = 84,
@@ -63,7 +70,7 @@ static bool link_field(const struct wire_gpu *gpu, const struct nvml_field_value
 	else if ((id >= LINK_SPEED_FIRST && id <= LINK_SPEED_COMMON) || id == LINK_GET_SPEED)
 		*ret = gpu->nvlink_mb_s;
 	else if (id == LINK_GET_STATE)
-		*ret = NVML_FEATURE_ENABLED;
+		*ret = client_link_up(gpu) ? NVML_FEATURE_ENABLED : NVML_FEATURE_DISABLED;
 	else if (id == LINK_GET_VERSION)
 		*ret = gpu->nvlink_version;
 	else
@@ -92,20 +99,59 @@ static bool power_field(const struct wire_gpu *gpu, const struct nvml_field_valu
 	return true;
 }
 
+// Single-bit fields are odd and double-bit ones even up to those of the texture memory.
+static bool ecc_field(const struct wire_errors *errors, uint32_t id, uint64_t *ret)
+{
+	uint32_t kind = id % 2 == 1 ? 0 : 1;
+
+	if (errors->ecc_mode == 0)
+		return false;
+	if (id == ECC_VOLATILE_TOTAL || id == ECC_VOLATILE_TOTAL + 1 || id == ECC_VOLATILE_MEMORY ||
+	    id == ECC_VOLATILE_MEMORY + 1)
+		*ret = errors->ecc_volatile[kind];
+	else if (id == ECC_AGGREGATE_TOTAL || id == ECC_AGGREGATE_TOTAL + 1)
+		*ret = errors->ecc_aggregate[kind];
+	else if (id == ECC_AGGREGATE_MEMORY || id == ECC_AGGREGATE_MEMORY + 1)
+		*ret = errors->ecc_aggregate[id - ECC_AGGREGATE_MEMORY];
+	else
+		*ret = 0;
+	return true;
+}
+
+static bool error_field(const struct wire_gpu *gpu, uint32_t id, uint64_t *ret)
+{
+	const struct wire_errors *errors = &gpu->errors;
+	bool is_ampere = gpu->architecture >= NVML_DEVICE_ARCH_AMPERE;
+
+	if (!gpu->has_ecc)
+		return false;
+	if (id == ECC_MODE || id == ECC_MODE_PENDING) {
+		*ret = id == ECC_MODE ? errors->ecc_mode : errors->ecc_mode_pending;
+		return true;
+	}
+	if (id > ECC_MODE_PENDING && id <= ECC_LAST)
+		return ecc_field(errors, id, ret);
+	if (id >= RETIRED_FIRST && id <= RETIRED_FIRST + 2 && !is_ampere) {
+		*ret = id == RETIRED_FIRST + 2 ? errors->pages_pending
+					       : errors->pages[id - RETIRED_FIRST];
+		return true;
+	}
+	if (id < REMAPPED_FIRST || id > REMAPPED_LAST || !is_ampere)
+		return false;
+	const uint32_t rows[] = { errors->rows[0], errors->rows[1], errors->rows_pending,
+				  errors->rows_failed };
+	*ret = rows[id - REMAPPED_FIRST];
+	return true;
+}
+
 static bool plain_field(const struct wire_gpu *gpu, uint32_t id, uint64_t *ret)
 {
 	if (id == NVML_FI_DEV_MEMORY_TEMP) {
 		*ret = (uint64_t)gpu->memory_temp_c;
 		return gpu->has_memory_temp != 0;
 	}
-	if (id == 1 || id == 2) { // ECC mode, current and pending
-		*ret = 1;
-		return gpu->has_ecc != 0;
-	}
-	if ((id > 2 && id <= ECC_LAST) || (id >= REMAPPED_FIRST && id <= REMAPPED_LAST)) {
-		*ret = 0;
-		return gpu->has_ecc != 0;
-	}
+	if (error_field(gpu, id, ret))
+		return true;
 	if (id == NVML_FI_DEV_GET_GPU_RECOVERY_ACTION)
 		*ret = gpu->recovery_action;
 	else if (id == PCIE_REPLAY || id == PCIE_REPLAY_ROLLOVER || id == C2C_LINK_COUNT)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors a device has counted: all zero, an emulated fault comes as an XID or a return code.
+// Errors a device has counted: what the control file said. All are of device memory.
 #include "emulator/lib/abi_more.h"
 #include "emulator/lib/getter.h"
 
@@ -8,29 +8,46 @@
 enum { ERROR_TYPE_COUNT = 2, COUNTER_TYPE_COUNT = 2, LOCATION_COUNT = 8, CAUSE_COUNT = 2 };
 enum { REMAPPER_BANK_COUNT = 640, PERF_POLICY_COUNT = 12 };
 
-GET_PAIR_IF(nvmlDeviceGetEccMode, gpu.has_ecc, NVML_FEATURE_ENABLED, NVML_FEATURE_ENABLED)
+GET_PAIR_IF(nvmlDeviceGetEccMode, gpu.has_ecc, gpu.errors.ecc_mode, gpu.errors.ecc_mode_pending)
 GET_NUMBER_IF(nvmlDeviceGetDefaultEccMode, uint32_t, gpu.has_ecc, NVML_FEATURE_ENABLED)
-// Ampere and later remap rows instead of retiring pages.
 GET_NUMBER_IF(nvmlDeviceGetRetiredPagesPendingStatus, uint32_t,
-	      gpu.architecture < NVML_DEVICE_ARCH_AMPERE, 0)
+	      gpu.architecture < NVML_DEVICE_ARCH_AMPERE, gpu.errors.pages_pending)
 
-static nvml_return need_ecc(const struct nvml_device *device, const char *call)
+static nvml_return need_ecc(const struct nvml_device *device, const char *call,
+			    struct wire_gpu *ret_gpu)
 {
-	struct wire_gpu gpu;
-	nvml_return result = client_gpu(device, call, &gpu);
+	nvml_return result = client_gpu(device, call, ret_gpu);
 
-	return result == NVML_SUCCESS && !gpu.has_ecc ? NVML_ERROR_NOT_SUPPORTED : result;
+	return result == NVML_SUCCESS && !ret_gpu->has_ecc ? NVML_ERROR_NOT_SUPPORTED : result;
+}
+
+// Counters stand still while ECC is off and are not to be had, as with the real driver.
+static nvml_return need_counters(const struct nvml_device *device, const char *call,
+				 struct wire_gpu *ret_gpu)
+{
+	nvml_return result = need_ecc(device, call, ret_gpu);
+
+	return result == NVML_SUCCESS && ret_gpu->errors.ecc_mode == 0 ? NVML_ERROR_NOT_SUPPORTED
+								       : result;
+}
+
+static uint64_t counted(const struct wire_gpu *gpu, uint32_t error_type, uint32_t counter_type)
+{
+	return counter_type == NVML_VOLATILE_ECC ? gpu->errors.ecc_volatile[error_type]
+						 : gpu->errors.ecc_aggregate[error_type];
 }
 
 NVML_CALL(nvmlDeviceGetTotalEccErrors, (const struct nvml_device *device, uint32_t error_type,
 					uint32_t counter_type, uint64_t *ret_count))
 {
+	struct wire_gpu gpu;
+
 	if (ret_count == NULL || error_type >= ERROR_TYPE_COUNT ||
 	    counter_type >= COUNTER_TYPE_COUNT)
 		return client_bad_argument();
-	nvml_return result = need_ecc(device, "nvmlDeviceGetTotalEccErrors");
+	nvml_return result = need_counters(device, "nvmlDeviceGetTotalEccErrors", &gpu);
 	if (result == NVML_SUCCESS)
-		*ret_count = 0;
+		*ret_count = counted(&gpu, error_type, counter_type);
 	return result;
 }
 
@@ -38,12 +55,15 @@ NVML_CALL(nvmlDeviceGetDetailedEccErrors,
 	  (const struct nvml_device *device, uint32_t error_type, uint32_t counter_type,
 	   struct nvml_ecc_counts *ret_counts))
 {
+	struct wire_gpu gpu;
+
 	if (ret_counts == NULL || error_type >= ERROR_TYPE_COUNT ||
 	    counter_type >= COUNTER_TYPE_COUNT)
 		return client_bad_argument();
-	nvml_return result = need_ecc(device, "nvmlDeviceGetDetailedEccErrors");
+	nvml_return result = need_counters(device, "nvmlDeviceGetDetailedEccErrors", &gpu);
 	if (result == NVML_SUCCESS)
-		*ret_counts = (struct nvml_ecc_counts){ 0 };
+		*ret_counts = (struct nvml_ecc_counts){ .device_memory = counted(&gpu, error_type,
+										 counter_type) };
 	return result;
 }
 
@@ -51,18 +71,25 @@ NVML_CALL(nvmlDeviceGetMemoryErrorCounter,
 	  (const struct nvml_device *device, uint32_t error_type, uint32_t counter_type,
 	   uint32_t location, uint64_t *ret_count))
 {
+	enum { LOCATION_DEVICE_MEMORY = 2 };
+	struct wire_gpu gpu;
+
 	if (ret_count == NULL || error_type >= ERROR_TYPE_COUNT ||
 	    counter_type >= COUNTER_TYPE_COUNT || location >= LOCATION_COUNT)
 		return client_bad_argument();
-	nvml_return result = need_ecc(device, "nvmlDeviceGetMemoryErrorCounter");
+	nvml_return result = need_counters(device, "nvmlDeviceGetMemoryErrorCounter", &gpu);
 	if (result == NVML_SUCCESS)
-		*ret_count = 0;
+		*ret_count = location == LOCATION_DEVICE_MEMORY
+				     ? counted(&gpu, error_type, counter_type)
+				     : 0;
 	return result;
 }
 
+// Addresses of retired pages are made up: one page after the other, cause after cause.
 static nvml_return retired(const struct nvml_device *device, const char *call, uint32_t cause,
-			   uint32_t *count)
+			   uint32_t *count, uint64_t *ret_addresses)
 {
+	enum { PAGE_BYTES = 65536, CAUSE_APART = 1024 };
 	struct wire_gpu gpu;
 
 	if (count == NULL || cause >= CAUSE_COUNT)
@@ -72,45 +99,71 @@ static nvml_return retired(const struct nvml_device *device, const char *call, u
 		return result;
 	if (gpu.architecture >= NVML_DEVICE_ARCH_AMPERE)
 		return NVML_ERROR_NOT_SUPPORTED;
-	*count = 0;
+	uint32_t room = ret_addresses == NULL ? 0 : *count, have = gpu.errors.pages[cause];
+	*count = have;
+	if (have > 0 && room < have)
+		return NVML_ERROR_INSUFFICIENT_SIZE;
+	for (uint32_t i = 0; i < have; i++)
+		ret_addresses[i] = (uint64_t)(cause * CAUSE_APART + i + 1) * PAGE_BYTES;
 	return NVML_SUCCESS;
 }
 
 NVML_CALL(nvmlDeviceGetRetiredPages, (const struct nvml_device *device, uint32_t cause,
 				      uint32_t *count, uint64_t *ret_addresses))
 {
-	(void)ret_addresses; // there are none
-	return retired(device, "nvmlDeviceGetRetiredPages", cause, count);
+	return retired(device, "nvmlDeviceGetRetiredPages", cause, count, ret_addresses);
 }
 
 NVML_CALL(nvmlDeviceGetRetiredPages_v2,
 	  (const struct nvml_device *device, uint32_t cause, uint32_t *count,
 	   uint64_t *ret_addresses, uint64_t *ret_times))
 {
-	(void)ret_addresses; // there are none
-	(void)ret_times;
-	return retired(device, "nvmlDeviceGetRetiredPages_v2", cause, count);
+	nvml_return result =
+		retired(device, "nvmlDeviceGetRetiredPages_v2", cause, count, ret_addresses);
+
+	if (result == NVML_SUCCESS && ret_times != NULL)
+		memset(ret_times, 0, *count * sizeof(*ret_times)); // when, is not known
+	return result;
+}
+
+// Ampere and later remap rows, older ones retire pages.
+static nvml_return need_rows(const struct nvml_device *device, const char *call,
+			     struct wire_gpu *ret_gpu)
+{
+	nvml_return result = need_ecc(device, call, ret_gpu);
+
+	return result == NVML_SUCCESS && ret_gpu->architecture < NVML_DEVICE_ARCH_AMPERE
+		       ? NVML_ERROR_NOT_SUPPORTED
+		       : result;
 }
 
 NVML_CALL(nvmlDeviceGetRemappedRows,
 	  (const struct nvml_device *device, uint32_t *ret_correctable, uint32_t *ret_uncorrectable,
 	   uint32_t *ret_is_pending, uint32_t *ret_is_failed))
 {
+	struct wire_gpu gpu;
+
 	if (ret_correctable == NULL || ret_uncorrectable == NULL || ret_is_pending == NULL ||
 	    ret_is_failed == NULL)
 		return client_bad_argument();
-	nvml_return result = need_ecc(device, "nvmlDeviceGetRemappedRows");
-	if (result == NVML_SUCCESS)
-		*ret_correctable = *ret_uncorrectable = *ret_is_pending = *ret_is_failed = 0;
-	return result;
+	nvml_return result = need_rows(device, "nvmlDeviceGetRemappedRows", &gpu);
+	if (result != NVML_SUCCESS)
+		return result;
+	*ret_correctable = gpu.errors.rows[0];
+	*ret_uncorrectable = gpu.errors.rows[1];
+	*ret_is_pending = gpu.errors.rows_pending;
+	*ret_is_failed = gpu.errors.rows_failed;
+	return NVML_SUCCESS;
 }
 
 NVML_CALL(nvmlDeviceGetRowRemapperHistogram,
 	  (const struct nvml_device *device, struct nvml_row_remapper_histogram *ret_histogram))
 {
+	struct wire_gpu gpu;
+
 	if (ret_histogram == NULL)
 		return client_bad_argument();
-	nvml_return result = need_ecc(device, "nvmlDeviceGetRowRemapperHistogram");
+	nvml_return result = need_rows(device, "nvmlDeviceGetRowRemapperHistogram", &gpu);
 	if (result == NVML_SUCCESS)
 		*ret_histogram = (struct nvml_row_remapper_histogram){ .max = REMAPPER_BANK_COUNT };
 	return result;

@@ -10,6 +10,7 @@ enum {
 	LINK_MAX = 36,
 	LINK_CAP_COUNT = 6,
 	LINK_ERROR_COUNT = 5,
+	DEVICE_TYPE_GPU = 0,
 	DEVICE_TYPE_SWITCH = 2,
 	SWITCH_BUS_FIRST = 0xe0,
 	P2P_OK = 0,
@@ -76,9 +77,11 @@ static nvml_return link_of(const struct nvml_device *device, const char *call, u
 			*ret_value = (value);                                                      \
 		return result;                                                                     \
 	}
-GET_OF_LINK(nvmlDeviceGetNvLinkState, NVML_FEATURE_ENABLED)
+GET_OF_LINK(nvmlDeviceGetNvLinkState,
+	    client_link_up(&gpu) ? NVML_FEATURE_ENABLED : NVML_FEATURE_DISABLED)
 GET_OF_LINK(nvmlDeviceGetNvLinkVersion, gpu.nvlink_version)
-GET_OF_LINK(nvmlDeviceGetNvLinkRemoteDeviceType, DEVICE_TYPE_SWITCH)
+GET_OF_LINK(nvmlDeviceGetNvLinkRemoteDeviceType,
+	    gpu.nvlink_switch_count > 0 ? DEVICE_TYPE_SWITCH : DEVICE_TYPE_GPU)
 
 NVML_CALL(nvmlDeviceGetNvLinkCapability, (const struct nvml_device *device, uint32_t link,
 					  uint32_t capability, uint32_t *ret_value))
@@ -118,8 +121,10 @@ NVML_CALL(nvmlDeviceGetNvLinkRemotePciInfo_v2,
 	nvml_return result = link_of(device, "nvmlDeviceGetNvLinkRemotePciInfo_v2", link, &gpu);
 	if (result != NVML_SUCCESS)
 		return result;
+	if (!client_link_up(&gpu))
+		return NVML_ERROR_NOT_SUPPORTED;
 	if (gpu.nvlink_switch_count == 0)
-		return NVML_ERROR_UNKNOWN;
+		return nvmlDeviceGetPciInfo_v3(client_device(gpu.nvlink_peer_slot), ret_info);
 	struct nvml_pci_info info = { .bus = SWITCH_BUS_FIRST + link % gpu.nvlink_switch_count };
 	snprintf(info.bus_id_legacy, sizeof(info.bus_id_legacy), "0000:%02X:00.0", info.bus & 0xff);
 	snprintf(info.bus_id, sizeof(info.bus_id), "00000000:%02X:00.0", info.bus & 0xff);
@@ -137,7 +142,11 @@ NVML_CALL(nvmlDeviceGetNvLinkRemotePciInfo,
 	nvml_return result = nvmlDeviceGetNvLinkRemotePciInfo_v2(device, link, &info);
 	if (result != NVML_SUCCESS)
 		return result;
-	*ret_info = (struct nvml_pci_info_v2){ .bus = info.bus };
+	*ret_info = (struct nvml_pci_info_v2){ .domain = info.domain,
+					       .bus = info.bus,
+					       .device = info.device,
+					       .pci_device_id = info.pci_device_id,
+					       .pci_subsystem_id = info.pci_subsystem_id };
 	memcpy(ret_info->bus_id, info.bus_id_legacy, sizeof(ret_info->bus_id));
 	return NVML_SUCCESS;
 }
@@ -210,7 +219,8 @@ NVML_CALL(nvmlDeviceGetP2PStatus, (const struct nvml_device *a, const struct nvm
 	nvml_return result = pair(devices, "nvmlDeviceGetP2PStatus", gpus);
 	if (result != NVML_SUCCESS)
 		return result;
-	bool linked = gpus[0].nvlink_count > 0 && gpus[1].nvlink_count > 0;
+	bool switched = gpus[0].nvlink_switch_count > 0 && gpus[1].nvlink_switch_count > 0;
+	bool linked = switched || gpus[0].nvlink_peer_slot == gpus[1].slot;
 	*ret_status = index == P2P_NVLINK && !linked ? P2P_NOT_SUPPORTED : P2P_OK;
 	return NVML_SUCCESS;
 }

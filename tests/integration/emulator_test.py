@@ -133,9 +133,12 @@ for g in gpu:
 
 
 @pytest.mark.parametrize("board,name,memory,limit,links,mig", [
-    ("A100-SXM4-80GB", "NVIDIA A100-SXM4-80GB", 81920, 400, 12, True),
-    ("H100-SXM5-80GB", "NVIDIA H100 80GB HBM3", 81559, 700, 18, True),
-    ("L40S", "NVIDIA L40S", 46068, 350, 0, False)])
+    ("T4", "Tesla T4", 15360, 70, 0, 0), ("A30", "NVIDIA A30", 24576, 165, 4, 4),
+    ("A100-SXM4-40GB", "NVIDIA A100-SXM4-40GB", 40960, 400, 12, 7),
+    ("H200", "NVIDIA H200", 143771, 700, 18, 7), ("B200", "NVIDIA B200", 183359, 1000, 18, 7),
+    ("A100-SXM4-80GB", "NVIDIA A100-SXM4-80GB", 81920, 400, 12, 7),
+    ("H100-SXM5-80GB", "NVIDIA H100 80GB HBM3", 81559, 700, 18, 7),
+    ("L40S", "NVIDIA L40S", 46068, 350, 0, 0)])
 def test_boards(tmp_path, board, name, memory, limit, links, mig):
     emulator = Emulator(tmp_path, board, 8, "x")
     got = emulator.ask("""
@@ -147,7 +150,76 @@ answer = [n.nvmlDeviceGetName(gpu[0]), n.nvmlDeviceGetMemoryInfo(gpu[0]).total,
           n.nvmlDeviceGetTopologyCommonAncestor(gpu[0], gpu[7]), n.nvmlDeviceGetP2PStatus(gpu[0], gpu[7], 2)]
 """)
     emulator.close()
-    assert got == [name, memory * MIB, limit * 1000, links, mig, 7 if mig else 0, 50, 0 if links else 5]
+    switched = links > 4
+    assert got == [name, memory * MIB, limit * 1000, links, mig > 0, 7 if mig else 0, 50, 0 if switched else 5]
+
+
+def test_layout_of_switched_and_bridged_machines(tmp_path):
+    code = """
+answer = []
+for g in gpu:
+    address = n.nvmlDeviceGetPciInfo(g).busId
+    ends = [n.nvmlDeviceGetNvLinkRemotePciInfo(g, i).busId for i in range(4)]
+    answer.append([address, ends, n.nvmlDeviceGetNvLinkRemoteDeviceType(g, 0),
+                   [n.nvmlDeviceGetTopologyCommonAncestor(g, other) for other in gpu],
+                   [n.nvmlDeviceGetP2PStatus(g, other, 2) for other in gpu],
+                   sum(word << 64 * i for i, word in enumerate(n.nvmlDeviceGetCpuAffinity(g, 2)))])
+"""
+    for board, count in (("A30", 4), ("H200", 4)):
+        directory = tmp_path / board
+        directory.mkdir()
+        emulator = Emulator(directory, board, count)
+        rows = emulator.ask(code)
+        emulator.close()
+        for i, (_, ends, kind, ancestors, peers, cpus) in enumerate(rows):
+            bridged = board == "A30"
+            if bridged:
+                assert ends == [rows[i ^ 1][0]] * 4 and kind == 0
+            else:
+                assert ends == [f"00000000:E{k}:00.0" for k in range(4)] and kind == 2
+            assert ancestors == [0 if k == i else 20 if k == i ^ 1 else 50 for k in range(4)]
+            assert [p for k, p in enumerate(peers) if k != i] == \
+                [0 if not bridged or k == i ^ 1 else 5 for k in range(4) if k != i]
+            assert cpus == ((1 << 48) - 1) << (48 * (i // 2))
+
+
+def test_errors_that_the_hardware_counts(tmp_path):
+    emulator = Emulator(tmp_path, "T4", 1)
+    waiter = emulator.child("""
+events = n.nvmlEventSetCreate()
+n.nvmlDeviceRegisterEvents(gpu[0], n.nvmlEventTypeDoubleBitEccError, events)
+print("registered", flush=True)
+data = n.nvmlEventSetWait_v2(events, 5000)
+answer = [data.eventType, data.eventData]
+""")
+    assert waiter.stdout.readline() == "registered\n"
+    emulator.control("add A30", "ecc 0 corrected 5", "ecc 0 uncorrected 2", "pages 0 3 1 1", "ecc 1 uncorrected 4",
+                     "rows 1 6 7 1 1")
+    assert json.loads(waiter.communicate(timeout=10)[0]) == [2, 0]
+    code = """
+def pages(g, cause):
+    try:
+        return len(n.nvmlDeviceGetRetiredPages(g, cause))
+    except n.NVMLError as error:
+        return -error.value
+answer = []
+for g in gpu:
+    rows = list(n.nvmlDeviceGetRemappedRows(g)) if code_of(n.nvmlDeviceGetRemappedRows, g) == 0 else []
+    fields = n.nvmlDeviceGetFieldValues(g, [3, 4, 5, 6, 12, 23, 29, 30, 31, 142, 143, 144, 145])
+    answer.append([[[n.nvmlDeviceGetTotalEccErrors(g, kind, counter) for counter in (0, 1)] for kind in (0, 1)],
+                   [n.nvmlDeviceGetMemoryErrorCounter(g, 1, 0, place) for place in (0, 2)],
+                   [pages(g, 0), pages(g, 1)], rows,
+                   [f.value.uiVal if f.nvmlReturn == 0 else None for f in fields], n.nvmlDeviceGetEccMode(g)])
+"""
+    none = [None]
+    assert emulator.ask(code) == [
+        [[[5, 5], [2, 2]], [0, 2], [3, 1], [], [5, 2, 5, 2, 2, 2, 3, 1, 1] + none * 4, [1, 1]],
+        [[[0, 0], [4, 4]], [0, 4], [-3, -3], [6, 7, 1, 1], [0, 4, 0, 4, 4, 4] + none * 3 + [6, 7, 1, 1], [1, 1]]]
+    emulator.control("driver 580.65.06")
+    wait_until(lambda: emulator.ask("answer = n.nvmlSystemGetCudaDriverVersion()") == 13000, "the new driver's CUDA")
+    assert emulator.ask("answer = [[n.nvmlDeviceGetTotalEccErrors(gpu[1], 1, c) for c in (0, 1)],"
+                        "list(n.nvmlDeviceGetRemappedRows(gpu[1]))]") == [[0, 4], [6, 7, 0, 1]]
+    emulator.close()
 
 
 def test_use_is_what_nvml_shows(emulator):

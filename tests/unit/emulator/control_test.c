@@ -76,6 +76,25 @@ static const struct {
 	{ "process 1 4242 512",
 	  { .kind = CONTROL_PROCESS, .slot = 1, .pid = 4242, .memory_mib = 512 },
 	  true },
+	{ "driver 580.65.06 13.0",
+	  { .kind = CONTROL_DRIVER, .slot = WIRE_NO_SLOT, .word = "580.65.06", .code = 13000 },
+	  true },
+	{ "driver 580.65.06 13", { 0 }, false },
+	{ "driver 580.65.06 13.100", { 0 }, false },
+	{ "ecc 1 off", { .kind = CONTROL_ECC_MODE, .slot = 1 }, true },
+	{ "ecc 1 on", { .kind = CONTROL_ECC_MODE, .slot = 1, .is_on = true }, true },
+	{ "ecc 1 maybe", { 0 }, false },
+	{ "ecc 2 corrected 5", { .kind = CONTROL_ECC, .slot = 2, .numbers = { 5 } }, true },
+	{ "ecc 2 uncorrected 1",
+	  { .kind = CONTROL_ECC, .slot = 2, .code = 1, .numbers = { 1 } },
+	  true },
+	{ "ecc 2 bad 1", { 0 }, false },
+	{ "ecc 2 corrected 1000000001", { 0 }, false },
+	{ "pages 0 1 2 1", { .kind = CONTROL_PAGES, .numbers = { 1, 2, 1 } }, true },
+	{ "pages 0 1 2", { 0 }, false },
+	{ "rows 3 4 5 1 0", { .kind = CONTROL_ROWS, .slot = 3, .numbers = { 4, 5, 1, 0 } }, true },
+	{ "rows 3 4 5 1 0 6", { 0 }, false },
+	{ "rows 3 4 5 1 x", { 0 }, false },
 	{ "process 1 0 512", { 0 }, false },
 	{ "process 1 4242 18446744073709551616", { 0 }, false },
 	{ "explode 1", { 0 }, false },
@@ -106,6 +125,8 @@ static void parses(struct check *c)
 		CHECK_INT(c, CASES[i].line, got.delay_us, want->delay_us);
 		CHECK_INT(c, CASES[i].line, got.pid, want->pid);
 		CHECK_INT(c, CASES[i].line, got.memory_mib, want->memory_mib);
+		for (size_t k = 0; k < CONTROL_NUMBERS_MAX; k++)
+			CHECK_INT(c, CASES[i].line, got.numbers[k], want->numbers[k]);
 	}
 	CHECK(c, "nul",
 	      control_parse((struct str){ "lost 1\0", 7 }, &(struct control_command){ 0 }, NULL) !=

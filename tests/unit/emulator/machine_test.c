@@ -45,6 +45,11 @@ static void boards(struct check *c)
 		{ "A100-SXM4-80GB", "NVIDIA A100-SXM4-80GB", 81920, 400, 8, 0 },
 		{ "H100-SXM5-80GB", "NVIDIA H100 80GB HBM3", 81559, 700, 9, 0 },
 		{ "L40S", "NVIDIA L40S", 46068, 350, 8, 9 },
+		{ "T4", "Tesla T4", 15360, 70, 7, 5 },
+		{ "A30", "NVIDIA A30", 24576, 165, 8, 0 },
+		{ "A100-SXM4-40GB", "NVIDIA A100-SXM4-40GB", 40960, 400, 8, 0 },
+		{ "H200", "NVIDIA H200", 143771, 700, 9, 0 },
+		{ "B200", "NVIDIA B200", 183359, 1000, 10, 0 },
 	};
 
 	for (size_t i = 0; i < ARRAY_COUNT(WANT); i++) {
@@ -177,6 +182,69 @@ static void lives(struct check *c)
 	CHECK_INT(c, "count", reply.body.system.gpu_count, 4);
 }
 
+static void errors(struct check *c)
+{
+	const struct wire_errors *got = &reply.body.gpu.errors;
+
+	CHECK_INT(c, "load", load("{\"gpus\":[{\"board\":\"T4\"},{\"board\":\"A30\"}]}", NULL),
+		  ERR_OK);
+	CHECK_INT(c, "ecc", command("ecc 1 corrected 3", S), ERR_OK);
+	CHECK_INT(c, "ecc", command("ecc 1 uncorrected 1", S), ERR_OK);
+	CHECK_INT(c, "rows", command("rows 1 2 1 1 1", S), ERR_OK);
+	CHECK_INT(c, "Ampere has no pages", command("pages 1 2 1 1", S), ERR_INVALID);
+	CHECK_INT(c, "Turing has no rows", command("rows 0 2 1 1 1", S), ERR_INVALID);
+	CHECK_INT(c, "pages", command("pages 0 7 2 1", S), ERR_OK);
+	CHECK_INT(c, "mode", command("ecc 0 off", S), ERR_OK);
+	CHECK_INT(c, "T4", ask(WIRE_GPU, 0, "", S), NVML_SUCCESS);
+	CHECK(c, "mode is pending", got->ecc_mode == 1 && got->ecc_mode_pending == 0);
+	CHECK(c, "pages", got->pages[0] == 7 && got->pages[1] == 2 && got->pages_pending == 1);
+	CHECK_INT(c, "A30", ask(WIRE_GPU, 1, "", S), NVML_SUCCESS);
+	CHECK(c, "counts", got->ecc_volatile[0] == 3 && got->ecc_aggregate[1] == 1);
+	CHECK(c, "rows", got->rows[0] == 2 && got->rows_pending == 1 && got->rows_failed == 1);
+	CHECK_INT(c, "driver", command("driver 580.65.06", 2 * S), ERR_OK);
+	CHECK_INT(c, "A30", ask(WIRE_GPU, 1, "", 2 * S), NVML_SUCCESS);
+	CHECK(c, "volatile counts are gone",
+	      got->ecc_volatile[0] == 0 && got->ecc_volatile[1] == 0);
+	CHECK(c, "the others stay", got->ecc_aggregate[0] == 3 && got->rows[1] == 1);
+	CHECK_INT(c, "nothing pending", got->rows_pending, 0);
+	CHECK_INT(c, "T4", ask(WIRE_GPU, 0, "", 2 * S), NVML_SUCCESS);
+	CHECK_INT(c, "mode in force", got->ecc_mode, 0);
+	CHECK_INT(c, "no count while off", command("ecc 0 corrected 1", S), ERR_CONFLICT);
+}
+
+static void drivers(struct check *c)
+{
+	static const struct {
+		const char *line;
+		uint32_t cuda;
+	} CASES[] = {
+		{ "driver 535.129.03", 12020 }, { "driver 580.65.06", 13000 },
+		{ "driver 999.1", 13000 },      { "driver 470.1 11.8", 11080 },
+		{ "driver next", 11080 },
+	};
+
+	CHECK_INT(c, "load", load("{\"gpus\":[]}", NULL), ERR_OK);
+	for (size_t i = 0; i < ARRAY_COUNT(CASES); i++) {
+		CHECK_INT(c, CASES[i].line, command(CASES[i].line, S), ERR_OK);
+		CHECK_INT(c, CASES[i].line, machine.cuda_version, CASES[i].cuda);
+	}
+}
+
+static void bridges(struct check *c)
+{
+	CHECK_INT(c, "load",
+		  load("{\"gpus\":[{\"board\":\"A30\"},{\"board\":\"A30\"},{\"board\":\"A30\"},"
+		       "{\"board\":\"H200\"}]}",
+		       NULL),
+		  ERR_OK);
+	CHECK_INT(c, "neighbours", machine_bridge_peer(&machine, 0), 1);
+	CHECK_INT(c, "neighbours", machine_bridge_peer(&machine, 1), 0);
+	CHECK_INT(c, "another board", machine_bridge_peer(&machine, 2), WIRE_NO_SLOT);
+	CHECK_INT(c, "switches", machine_bridge_peer(&machine, 3), WIRE_NO_SLOT);
+	CHECK_INT(c, "lost", command("lost 1", S), ERR_OK);
+	CHECK_INT(c, "dark", machine_bridge_peer(&machine, 0), WIRE_NO_SLOT);
+}
+
 int main(void)
 {
 	struct check c = { 0 };
@@ -188,5 +256,8 @@ int main(void)
 	makes(&c);
 	refuses(&c);
 	lives(&c);
+	errors(&c);
+	drivers(&c);
+	bridges(&c);
 	return check_done(&c);
 }

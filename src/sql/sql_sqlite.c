@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sql/sql.h"
+#include "sql/driver.h"
 
 #include "base/map.h"
 
 #include <sqlite3.h>
 #include <stdlib.h>
 
-enum { BUSY_TIMEOUT_MS = 5000, COLUMNS_MAX = 32, STATEMENTS_MAX = 512 };
+enum { BUSY_TIMEOUT_MS = 5000 };
 
-struct sql {
+struct sqlite {
 	sqlite3 *db;
 	struct map *statements; // text -> sqlite3_stmt
-	bool in_transaction;
 };
 
 // What a result code of SQLite means to a caller; the text names the database's own words.
-static err_status fail(const struct sql *sql, int rc, const char *what, struct err *err)
+static err_status fail(const struct sqlite *sql, int rc, const char *what, struct err *err)
 {
 	const char *text = sql->db == NULL ? sqlite3_errstr(rc) : sqlite3_errmsg(sql->db);
 	switch (rc & 0xff) {
@@ -36,13 +35,13 @@ static err_status fail(const struct sql *sql, int rc, const char *what, struct e
 	}
 }
 
-static err_status run_plain(struct sql *sql, const char *text, struct err *err)
+static err_status run_plain(struct sqlite *sql, const char *text, struct err *err)
 {
 	int rc = sqlite3_exec(sql->db, text, NULL, NULL, NULL);
 	return rc == SQLITE_OK ? ERR_OK : fail(sql, rc, text, err);
 }
 
-static err_status set_up(struct sql *sql, struct err *err)
+static err_status set_up(struct sqlite *sql, struct err *err)
 {
 	static const char *const pragmas[] = {
 		"PRAGMA journal_mode=WAL",   "PRAGMA synchronous=FULL",  "PRAGMA foreign_keys=ON",
@@ -62,33 +61,9 @@ static err_status set_up(struct sql *sql, struct err *err)
 	return ERR_OK;
 }
 
-err_status sql_open(const char *url, struct sql **ret_sql, struct err *err)
+static void close_db(void *self)
 {
-	ASSERT(url != NULL && ret_sql != NULL);
-	if (!str_starts(str_of(url), STR("sqlite:")))
-		return err_set(err, ERR_INVALID, "store \"%s\" must begin with sqlite:", url);
-	const char *path = url + strlen("sqlite:");
-	if (path[0] == '\0')
-		return err_set(err, ERR_INVALID, "store \"sqlite:\" lacks the path of the file");
-	struct sql *sql = calloc(1, sizeof *sql);
-	if (sql == NULL)
-		return err_set(err, ERR_LIMIT, "no memory for the database");
-	sql->statements = map_new(0);
-	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
-	int rc = sqlite3_open_v2(path, &sql->db, flags, NULL);
-	err_status status = rc == SQLITE_OK ? set_up(sql, err) : fail(sql, rc, path, err);
-	if (status != ERR_OK) {
-		sql_close(sql);
-		return status;
-	}
-	*ret_sql = sql;
-	return ERR_OK;
-}
-
-void sql_close(struct sql *sql)
-{
-	if (sql == NULL)
-		return;
+	struct sqlite *sql = self;
 	size_t i = 0;
 	void *statement;
 	while (map_next(sql->statements, &i, NULL, &statement))
@@ -98,12 +73,31 @@ void sql_close(struct sql *sql)
 	free(sql);
 }
 
-static err_status prepare(struct sql *sql, const char *text, sqlite3_stmt **ret, struct err *err)
+err_status sqlite_open(const char *path, void **ret_self, struct err *err)
+{
+	if (path[0] == '\0')
+		return err_set(err, ERR_INVALID, "store \"sqlite:\" lacks the path of the file");
+	struct sqlite *sql = calloc(1, sizeof *sql);
+	if (sql == NULL)
+		return err_set(err, ERR_LIMIT, "no memory for the database");
+	sql->statements = map_new(0);
+	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+	int rc = sqlite3_open_v2(path, &sql->db, flags, NULL);
+	err_status status = rc == SQLITE_OK ? set_up(sql, err) : fail(sql, rc, path, err);
+	if (status != ERR_OK) {
+		close_db(sql);
+		return status;
+	}
+	*ret_self = sql;
+	return ERR_OK;
+}
+
+static err_status prepare(struct sqlite *sql, const char *text, sqlite3_stmt **ret, struct err *err)
 {
 	sqlite3_stmt *statement = map_find(sql->statements, str_of(text));
 	if (statement == NULL) {
 		// Statements are written in our code, never made from input: there are few.
-		ASSERT(map_count(sql->statements) < STATEMENTS_MAX);
+		ASSERT(map_count(sql->statements) < SQL_STATEMENTS_MAX);
 		const char *rest = NULL;
 		int rc = sqlite3_prepare_v3(sql->db, text, -1, SQLITE_PREPARE_PERSISTENT,
 					    &statement, &rest);
@@ -116,7 +110,7 @@ static err_status prepare(struct sql *sql, const char *text, sqlite3_stmt **ret,
 	return ERR_OK;
 }
 
-static err_status bind(struct sql *sql, sqlite3_stmt *statement, const struct sql_value *args,
+static err_status bind(struct sqlite *sql, sqlite3_stmt *statement, const struct sql_value *args,
 		       size_t arg_count, struct err *err)
 {
 	ASSERT((size_t)sqlite3_bind_parameter_count(statement) == arg_count);
@@ -158,9 +152,9 @@ static struct sql_value column(sqlite3_stmt *statement, int at)
 
 static int step_all(sqlite3_stmt *statement, sql_row_fn *row_fn, void *row_arg)
 {
-	struct sql_value columns[COLUMNS_MAX];
+	struct sql_value columns[SQL_COLUMNS_MAX];
 	int count = sqlite3_column_count(statement);
-	ASSERT(count <= COLUMNS_MAX);
+	ASSERT(count <= SQL_COLUMNS_MAX);
 	for (;;) {
 		int rc = sqlite3_step(statement);
 		if (rc != SQLITE_ROW)
@@ -172,53 +166,54 @@ static int step_all(sqlite3_stmt *statement, sql_row_fn *row_fn, void *row_arg)
 	}
 }
 
-err_status sql_run(struct sql *sql, const char *statement, const struct sql_value *args,
-		   size_t arg_count, sql_row_fn *row_fn, void *row_arg, struct err *err)
+static err_status run(void *self, const struct sql_call *call, int64_t *ret_changes,
+		      struct err *err)
 {
-	ASSERT(sql != NULL && statement != NULL);
+	struct sqlite *sql = self;
 	sqlite3_stmt *prepared = NULL;
-	err_status status = prepare(sql, statement, &prepared, err);
+	err_status status = prepare(sql, call->statement, &prepared, err);
 	if (status != ERR_OK)
 		return status;
-	ASSERT(!sqlite3_stmt_busy(prepared)); // a row function does not run its own statement
-	status = bind(sql, prepared, args, arg_count, err);
+	ASSERT(!sqlite3_stmt_busy(prepared));
+	status = bind(sql, prepared, call->args, call->arg_count, err);
 	if (status == ERR_OK) {
-		int rc = step_all(prepared, row_fn, row_arg);
+		int rc = step_all(prepared, call->row_fn, call->row_arg);
 		if (rc != SQLITE_DONE)
 			status = fail(sql, rc, "statement", err);
 	}
 	(void)sqlite3_reset(prepared);
 	(void)sqlite3_clear_bindings(prepared);
-	// Some errors (full disk, I/O) roll the transaction back by themselves.
-	if (sql->in_transaction && sqlite3_get_autocommit(sql->db) != 0)
-		sql->in_transaction = false;
+	if (status == ERR_OK)
+		*ret_changes = sqlite3_changes64(sql->db);
 	return status;
 }
 
-int64_t sql_changes(const struct sql *sql) { return sqlite3_changes64(sql->db); }
-
-err_status sql_begin(struct sql *sql, struct err *err)
+static err_status begin(void *self, struct err *err)
 {
-	ASSERT(!sql->in_transaction);
-	err_status status = run_plain(sql, "BEGIN IMMEDIATE", err);
-	sql->in_transaction = status == ERR_OK;
-	return status;
+	return run_plain(self, "BEGIN IMMEDIATE", err);
 }
 
-err_status sql_commit(struct sql *sql, struct err *err)
+// Some errors (full disk, I/O) roll the transaction back by themselves.
+static void rollback(void *self)
 {
-	if (!sql->in_transaction)
-		return err_set(err, ERR_IO, "the transaction was rolled back by an error before");
-	err_status status = run_plain(sql, "COMMIT", err);
-	if (status != ERR_OK)
-		sql_rollback(sql);
-	sql->in_transaction = false;
-	return status;
-}
-
-void sql_rollback(struct sql *sql)
-{
+	struct sqlite *sql = self;
 	if (sqlite3_get_autocommit(sql->db) == 0)
 		(void)sqlite3_exec(sql->db, "ROLLBACK", NULL, NULL, NULL);
-	sql->in_transaction = false;
 }
+
+static err_status commit(void *self, struct err *err)
+{
+	err_status status = run_plain(self, "COMMIT", err);
+	if (status != ERR_OK)
+		rollback(self);
+	return status;
+}
+
+static enum sql_state tend(void *self, struct err *err)
+{
+	(void)self;
+	(void)err;
+	return SQL_READY;
+}
+
+const struct sql_driver sqlite_driver = { run, begin, commit, rollback, tend, close_db };

@@ -64,7 +64,9 @@ static const struct schema_field config_fields[] = {
 	{ "kubernetes", SCHEMA_TEXT, .min = 1,
 	  .doc = "none, in-cluster (default) or the path of a kubeconfig." },
 	{ "namespace", SCHEMA_LABEL, .doc = "Of our own parts, default gpuaas-system." },
-	{ "store", SCHEMA_TEXT, .required = true, .min = 1, .doc = "sqlite:PATH." },
+	{ "store", SCHEMA_TEXT, .min = 1, .doc = "sqlite:PATH or postgres://..." },
+	{ "store_file", SCHEMA_TEXT, .min = 1,
+	  .doc = "File that holds the store, in place of it: a URL may have a password." },
 	{ "audit", SCHEMA_OBJECT, .required = true, .object = &audit_schema, .doc = "Audit log." },
 	{ "scheduler", SCHEMA_OBJECT, .object = &scheduler_schema, .doc = "For explain." },
 	{ "bootstrap_admin_token_file", SCHEMA_TEXT, .min = 1,
@@ -97,11 +99,23 @@ static void read_limits(struct server_config *config)
 	};
 }
 
+// Where the store is stands in the file itself or in another.
+static err_status check_store(const json_t *file, struct err *err)
+{
+	const bool is_here = json_at(file, "store") != NULL;
+	if (is_here == (json_at(file, "store_file") != NULL))
+		return err_set(err, ERR_INVALID,
+			       is_here ? "store and store_file are both there; one is enough"
+				       : "store is missing (or store_file)");
+	return ERR_OK;
+}
+
 err_status server_config_parse(struct str text, struct server_config *ret_config, struct err *err)
 {
 	struct server_config config = { 0 };
 	if (yaml_parse(text, &config.file, err) != ERR_OK ||
-	    schema_check(&config_schema, config.file, NULL, err) != ERR_OK) {
+	    schema_check(&config_schema, config.file, NULL, err) != ERR_OK ||
+	    check_store(config.file, err) != ERR_OK) {
 		server_config_done(&config);
 		return ERR_INVALID;
 	}
@@ -111,7 +125,8 @@ err_status server_config_parse(struct str text, struct server_config *ret_config
 	config.tls_key = json_cstr(file, "tls.key");
 	config.kubernetes = text_or(file, "kubernetes", "in-cluster");
 	config.namespace_ = text_or(file, "namespace", "gpuaas-system");
-	config.store = json_cstr(file, "store");
+	config.store = text_or(file, "store", NULL);
+	config.store_file = text_or(file, "store_file", NULL);
 	config.audit_dir = json_cstr(file, "audit.dir");
 	config.audit_key_file = text_or(file, "audit.key_file", NULL);
 	config.audit_rotate_bytes = json_int(audit, "rotate_bytes", 64 * MIB);
@@ -158,7 +173,12 @@ void server_config_print(const struct server_config *config, struct buf *out)
 	put_text(out, "tls_key", config->tls_key);
 	put_text(out, "kubernetes", config->kubernetes);
 	put_text(out, "namespace", config->namespace_);
-	put_text(out, "store", config->store);
+	AUTO(buf_done) struct buf store = { .limit = FILE_MAX_BYTES };
+	if (config->store != NULL)
+		sql_url_show(config->store, &store);
+	buf_put_byte(&store, '\0');
+	put_text(out, "store", config->store == NULL || !buf_ok(&store) ? NULL : store.data);
+	put_text(out, "store_file", config->store_file);
 	put_text(out, "audit_dir", config->audit_dir);
 	put_text(out, "audit_key_file", config->audit_key_file);
 	buf_printf(out,

@@ -11,7 +11,8 @@ struct server_config {
 	const char *listen;
 	const char *tls_cert, *tls_key;
 	const char *kubernetes; // "none", "in-cluster" or a kubeconfig's path
-	const char *store;      // "sqlite:PATH"
+	const char *store;      // "sqlite:PATH" or "postgres://..."; NULL: in store_file
+	const char *store_file; // NULL: in store
 	const char *audit_dir;
 	const char *audit_key_file; // NULL: in the folder
 	int64_t audit_rotate_bytes, audit_checkpoint_records, audit_checkpoint_interval_s;

@@ -21,7 +21,9 @@ enum {
 	DRAIN_TURNS = 100,
 	DRAIN_TURN_MS = 20,
 	DAY_S = 86400,
-	KEY_MAX_BYTES = 4096
+	KEY_MAX_BYTES = 4096,
+	URL_MAX_BYTES = 4096,
+	OPEN_AGAIN_MS = 1000
 };
 #define UPKEEP_NS UINT64_C(60000000000)
 
@@ -120,6 +122,43 @@ static const char *not_ready(void *arg)
 
 // ---- start
 
+static err_status read_store_url(const struct server_config *config, struct buf *ret_url,
+				 struct err *err)
+{
+	AUTO(buf_done) struct buf content = { .limit = URL_MAX_BYTES };
+	if (config->store_file == NULL) {
+		buf_put_c(ret_url, config->store);
+	} else if (fs_read(config->store_file, URL_MAX_BYTES, &content, err) != ERR_OK) {
+		return err_wrap(err, "store_file");
+	} else {
+		buf_put(ret_url, str_trim(buf_str(&content)));
+	}
+	buf_put_byte(ret_url, '\0');
+	if (!buf_ok(ret_url) || strlen(ret_url->data) + 1 != ret_url->len)
+		return err_set(err, ERR_INVALID, "the store is no text of at most %d bytes",
+			       URL_MAX_BYTES);
+	return ERR_OK;
+}
+
+// A database that is away, or that another server owns, is waited for; everything else is said
+// at once.
+static err_status open_database(struct server *server, struct err *err)
+{
+	AUTO(buf_done) struct buf url = { .limit = URL_MAX_BYTES + 1 };
+	char said[sizeof err->text] = "";
+	err_status status = read_store_url(server->config, &url, err);
+	if (status != ERR_OK)
+		return status;
+	while ((status = sql_open(url.data, &server->sql, err)) == ERR_UNAVAILABLE &&
+	       !loop_is_stopping(server->loop)) {
+		if (strcmp(said, err->text) != 0)
+			log_err(LOG_WARN, "waiting for the database", err);
+		(void)snprintf(said, sizeof said, "%s", err->text);
+		loop_run_once(server->loop, OPEN_AGAIN_MS);
+	}
+	return status;
+}
+
 static err_status open_stores(struct server *server, struct err *err)
 {
 	const struct server_config *config = server->config;
@@ -134,14 +173,14 @@ static err_status open_stores(struct server *server, struct err *err)
 		.arg = server,
 	};
 	int64_t now_s = world_wall_s(loop_world(server->loop));
-	err_status status = sql_open(config->store, &server->sql, err);
+	err_status status = open_database(server, err);
 	if (status == ERR_OK)
 		status = sql_migrate(server->sql, "store", store_migrations, store_migration_count,
 				     err);
 	if (status == ERR_OK)
 		status = answers_sweep(server->sql, now_s - DAY_S, true, err);
 	if (status != ERR_OK)
-		return err_wrap(err, "store %s", config->store);
+		return err_wrap(err, "store");
 	status = ledger_open(server->sql, &server->ledger, err);
 	if (status != ERR_OK)
 		return err_wrap(err, "ledger");

@@ -2,8 +2,8 @@
 // Bills from the ledger: the worked day through intake gives the bytes of rating its files, and
 // bad events of one source never stop a bill.
 #include "billing/bill_format.h"
-#include "check.h"
 #include "ledger/bill.h"
+#include "sql_backend.h"
 #include "sys/fs.h"
 
 static const int64_t DAY_FROM_S = 1770681600, DAY_TO_S = 1770768000; // 2026-02-10 and -11
@@ -17,7 +17,7 @@ static struct store open_store(struct check *c, const char *url)
 {
 	struct store store = { NULL, NULL };
 	struct err err = { 0 };
-	CHECK_INT(c, "open", sql_open(url, &store.sql, &err), ERR_OK);
+	store.sql = backend_open_fresh(c, url);
 	CHECK_INT(c, err.text, ledger_open(store.sql, &store.ledger, &err), ERR_OK);
 	return store;
 }

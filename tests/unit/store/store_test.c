@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokens, members, kept answers, history and objects on SQLite in memory.
-#include "check.h"
+// Tokens, members, kept answers, history and objects on SQLite in memory or PostgreSQL.
+#include "sql_backend.h"
 #include "store/answers.h"
 #include "store/history.h"
 
@@ -196,10 +196,10 @@ static void check_history(struct check *c, struct sql *sql, struct arena *arena)
 int main(void)
 {
 	struct check c = { 0, 0 };
-	struct sql *sql = NULL;
 	struct err err = { 0 };
 	AUTO(arena_freep) struct arena *arena = arena_new(1 << 22);
-	if (sql_open("sqlite::memory:", &sql, &err) != ERR_OK ||
+	struct sql *sql = backend_open_fresh(&c, "sqlite::memory:");
+	if (sql == NULL ||
 	    sql_migrate(sql, "store", store_migrations, store_migration_count, &err) != ERR_OK) {
 		printf("%s\n", err.text);
 		return 1;

@@ -96,13 +96,14 @@ def main():
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--trace", default=str(trace.SAMPLE))
     parser.add_argument("--span", type=float, default=trace.ARRIVALS_SPAN_S)
-    parser.add_argument("--nodes", type=int, default=3)
+    parser.add_argument("--nodes", type=int, default=3, help="nodes of the cluster")
+    parser.add_argument("--nodes-needed", type=int, help="of these at least so many have GPUs (default: all)")
     parser.add_argument("--limit", type=float, default=240, help="seconds after the last arrival")
     options = parser.parse_args()
     with open(options.token_file, encoding="utf-8") as file:
         admin = gateway.Gateway(options.server, options.ca, file.read().strip())
     todo = trace.load(options.trace, options.span)
-    nodes, tokens = setup.prepare(admin, options.nodes)
+    nodes, tokens = setup.prepare(admin, options.nodes, options.nodes_needed)
     users = {tenant: admin.as_user(token) for tenant, token in tokens.items()}
     print(f"replay: {trace.factors(todo)}", file=sys.stderr)
     start = now()

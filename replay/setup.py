@@ -1,5 +1,7 @@
 """Tenants, tokens, assets, prices and pools of the demo."""
 import datetime
+import sys
+import time
 
 from tasks import TENANTS
 
@@ -43,11 +45,27 @@ def pools(start):
             "idle_rule": "keep"}
 
 
-def prepare(admin, node_count):
-    """Makes what is absent; returns the token of one member a tenant."""
-    nodes = [n for n in admin.pages("/v1/nodes") if n.get("devices")]
-    if len(nodes) < node_count:
-        raise SystemExit(f"replay: {len(nodes)} of {node_count} nodes have reported GPUs")
+def nodes_with_gpus(admin, node_count, needed, patience_s):
+    """Those that have told of GPUs: all node_count at once, or after patience_s at least needed."""
+    deadline = time.monotonic() + patience_s
+    while True:
+        nodes = [n for n in admin.pages("/v1/nodes") if n.get("devices")]
+        if len(nodes) >= node_count:
+            return nodes
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.5)
+    found = f"{len(nodes)} of {node_count} nodes have reported GPUs within {patience_s} s"
+    if len(nodes) < needed:
+        raise SystemExit(f"replay: {found}; see the logs of the agents: "
+                         "kubectl -n gpuaas-system logs -l app.kubernetes.io/name=gpuaas-agent")
+    print(f"replay: {found}; going on with these", file=sys.stderr)
+    return nodes
+
+
+def prepare(admin, node_count, needed=None, patience_s=60):
+    """Makes what is absent; returns the nodes and the token of one member a tenant."""
+    nodes = nodes_with_gpus(admin, node_count, node_count if needed is None else needed, patience_s)
     start = datetime.datetime.now(datetime.timezone.utc)
     for path, body in (("/v1/assets", assets(nodes)), ("/v1/prices", PRICES), ("/v1/pools", pools(start))):
         admin.post(path, body)

@@ -25,7 +25,7 @@ struct node_writer {
 	bool is_poked, is_armed;
 	bool condition[NODE_CONDITIONS];
 	char condition_t[NODE_CONDITIONS][TIME_TEXT_BYTES];
-	uint64_t round_ns; // when the last round began
+	uint64_t write_ns; // when the last write began
 	struct node_writer_stats stats;
 };
 
@@ -97,6 +97,7 @@ static void start(struct node_writer *writer)
 					     .body = buf_str(&writer->sending),
 					     .on_done = on_done,
 					     .arg = writer };
+	writer->write_ns = loop_now_ns(writer->loop);
 	writer->call = k8s_call_start(writer->client, &request);
 	if (writer->call == NULL)
 		node_writer_poke(writer);
@@ -128,7 +129,6 @@ static void on_timer(void *arg)
 		return; // the end of the round sees that it was poked
 	writer->is_poked = false;
 	writer->part = PART_OBJECT;
-	writer->round_ns = loop_now_ns(writer->loop);
 	write_next(writer);
 }
 
@@ -139,8 +139,8 @@ void node_writer_poke(struct node_writer *writer)
 	if (writer->is_armed || writer->call != NULL)
 		return;
 	uint64_t delay_ns = SOON_NS;
-	if (writer->round_ns != 0 && now_ns - writer->round_ns < writer->config.period_ns)
-		delay_ns = max_size(SOON_NS, writer->round_ns + writer->config.period_ns - now_ns);
+	if (writer->write_ns != 0 && now_ns - writer->write_ns < writer->config.period_ns)
+		delay_ns = max_size(SOON_NS, writer->write_ns + writer->config.period_ns - now_ns);
 	writer->is_armed = true;
 	loop_timer_set(writer->timer, delay_ns);
 }

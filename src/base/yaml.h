@@ -19,3 +19,6 @@ enum {
 MUST_USE err_status yaml_parse_documents(struct str text, json_t **ret_array, struct err *err);
 // The one document of the text; none or several are ERR_INVALID.
 MUST_USE err_status yaml_parse(struct str text, json_t **ret_value, struct err *err);
+// The line (from 1) of a value by its path, "sharing.mps.resources[1].name"; of a mapping's member
+// that of its key. 0: it is not there. For messages about a text that was parsed.
+size_t yaml_line_of(struct str text, const char *path);

@@ -15,44 +15,12 @@ static const uint64_t PROCESSES_NS = 10 * S;
 static const uint64_t KEY_MAX_AGE_NS = 30 * S;
 enum { KEY_MAX_BYTES = 4096, METRICS_CONNECTIONS_MAX = 64 };
 
-static void offer_devices(struct agent *agent)
-{
-	struct dp_device devices[GPU_MAX];
-	struct gpu_info gpus[GPU_MAX];
-	struct err err;
-	size_t count = 0;
-	if (!monitor_is_ready(agent->monitor))
-		return;
-	for (uint32_t slot = 0; slot < monitor_count(agent->monitor); slot++) {
-		const struct monitor_gpu *gpu = monitor_gpu(agent->monitor, slot);
-		if (!gpu->is_known)
-			continue;
-		gpus[count] = gpu->info;
-		devices[count] = (struct dp_device){
-			.id = str_of(gpu->info.uuid),
-			.is_healthy = health_is_offered(&gpu->health),
-			.numa_node = gpu->info.numa_node,
-		};
-		count++;
-	}
-	const struct cdi_config cdi = { .dir = agent->config.cdi_dir,
-					.driver_root = agent->config.driver_root,
-					.mounts = agent->config.mounts,
-					.mount_count = agent->config.mount_count };
-	// The specification first: a device must not be offered before its name resolves.
-	if (count > 0 && cdi_write(&cdi, gpus, count, &err) != ERR_OK) {
-		log_err(LOG_ERROR, "CDI specification is not written; nothing is offered", &err);
-		return;
-	}
-	plugin_set_devices(agent->plugin, devices, count);
-}
-
 static void on_monitor_change(void *arg)
 {
 	struct agent *agent = arg;
-	if (agent->plugin == NULL)
+	if (agent->resources == NULL)
 		return; // the start is not over
-	offer_devices(agent);
+	agent_offer(agent);
 	if (agent->node != NULL)
 		node_writer_poke(agent->node);
 }
@@ -115,7 +83,17 @@ static void join_pods(struct agent *agent)
 	meter_step(agent->meter);
 }
 
-static void on_look(void *arg) { join_pods(arg); }
+static void on_look(void *arg)
+{
+	struct agent *agent = arg;
+	join_pods(agent);
+	for (size_t i = 0; i < GPU_MAX; i++) {
+		if (!agent->is_held_back[i])
+			continue;
+		agent_offer(agent); // it may be free now
+		return;
+	}
+}
 
 static void on_pods_change(void *arg)
 {
@@ -123,7 +101,7 @@ static void on_pods_change(void *arg)
 	if (agent->pods == NULL || agent->holders == NULL)
 		return; // the start is not over
 	join_pods(agent);
-	plugin_ask_again(agent->plugin);
+	resources_ask_again(agent->resources);
 }
 
 static void on_pod_deleted(void *arg, const struct pod_facts *last)
@@ -155,46 +133,39 @@ static struct str plan_key(void *arg)
 	return buf_str(&agent->plan_key);
 }
 
-static plugin_choice on_prefer(void *arg, const struct dp_preferred *request, bool is_last,
-			       struct str *ret_ids)
+static plugin_choice on_prefer(void *arg, const char *resource, const struct dp_preferred *request,
+			       bool is_last, struct str *ret_ids)
 {
 	struct agent *agent = arg;
-	return grant_prefer(&agent->grant, request, is_last, ret_ids);
+	return grant_prefer(&agent->grant, resource, request, is_last, ret_ids);
 }
 
-static err_status on_allocate(void *arg, const struct dp_allocate_list *request, struct buf *out,
+static err_status on_allocate(void *arg, const char *resource,
+			      const struct dp_allocate_list *request, struct buf *out,
 			      struct err *err)
 {
 	struct agent *agent = arg;
 	// With this answer the kubelet forgets whoever held these devices before.
 	holders_read_checkpoint(agent->holders);
-	err_status status = grant_allocate(&agent->grant, request, out, err);
+	err_status status = grant_allocate(&agent->grant, resource, request, out, err);
 	if (status == ERR_OK)
 		holders_expect(agent->holders);
 	return status;
-}
-
-static void on_socket(void *arg, const char *name)
-{
-	struct agent *agent = arg;
-	if (agent->dir != NULL)
-		kubelet_dir_guard(agent->dir, name);
 }
 
 static void on_kubelet(void *arg)
 {
 	struct agent *agent = arg;
 	log_kv(LOG_INFO, "the kubelet's socket is new", NULL);
-	plugin_restart(agent->plugin);
+	resources_restart(agent->resources);
 	if (agent->holders != NULL)
 		holders_look(agent->holders);
 }
 
-static void on_own_gone(void *arg)
+static void on_any(void *arg)
 {
 	struct agent *agent = arg;
-	log_kv(LOG_INFO, "own socket is gone", NULL);
-	plugin_restart(agent->plugin);
+	resources_check_sockets(agent->resources);
 }
 
 static void on_checkpoint(void *arg)
@@ -213,7 +184,7 @@ static bool node_view(void *arg, struct node_view *ret)
 	struct nvml_host_stats host;
 	if (!monitor_is_ready(agent->monitor))
 		return false;
-	plugin_stats(agent->plugin, &plugin);
+	resources_stats(agent->resources, &plugin);
 	monitor_host_stats(agent->monitor, &host);
 	*ret = (struct node_view){ .node = agent->config.node_name,
 				   .gpus = monitor_gpus(agent->monitor),
@@ -231,7 +202,7 @@ static void on_housekeeping(void *arg)
 	if (agent->pods != NULL)
 		pods_prune(agent->pods);
 	join_pods(agent);
-	offer_devices(agent); // also writes the CDI file anew if somebody removed it
+	agent_offer(agent); // also writes the CDI file anew if somebody removed it
 	if (agent->node != NULL)
 		node_writer_poke(agent->node); // writes only what differs
 	if (agent->push != NULL)
@@ -317,6 +288,7 @@ static err_status start_meter(struct agent *agent, struct err *err)
 		.limit_bytes = (size_t)from->journal_limit_bytes,
 		.sample_s = from->sample_s,
 		.has_pods = agent->pods != NULL,
+		.proc_root = from->proc_root,
 		.arg = agent,
 		.on_durable = on_durable,
 		.on_read_wanted = on_read_wanted,
@@ -350,30 +322,30 @@ static err_status start_kubelet(struct agent *agent, struct err *err)
 						.pods = agent->pods,
 						.usage = meter_usage(agent->meter),
 						.arg = agent,
+						.shares_of = agent_shares_of,
 						.on_look = on_look };
 	const struct plugin_config plugin = { .dir = from->device_plugin_dir,
-					      .resource = from->resource,
-					      .stem = "nvidia-gpu",
 					      .wait_ns = (uint64_t)from->plan_wait_ms * MS,
 					      .arg = agent,
 					      .prefer = on_prefer,
-					      .allocate = on_allocate,
-					      .on_socket = on_socket };
+					      .allocate = on_allocate };
 	const struct kubelet_dir_config dir = { .dir = from->device_plugin_dir,
 						.arg = agent,
 						.on_kubelet = on_kubelet,
-						.on_own_gone = on_own_gone,
+						.on_any = on_any,
 						.on_checkpoint = on_checkpoint };
 	agent->grant =
 		(struct grant){ .monitor = agent->monitor,
 				.pods = agent->pods,
 				.usage = meter_usage(agent->meter),
-				.resource = from->resource,
+				.offer = &agent->offer,
+				.is_held_back = agent->is_held_back,
+				.inject = { &agent->dp, from->driver_root },
 				.expects_plans = agent->pods != NULL && from->plan_key_file != NULL,
 				.world = loop_world(agent->loop) };
 	err_status status = holders_new(agent->loop, &holders, &agent->holders, err);
 	if (status == ERR_OK)
-		status = plugin_new(agent->loop, &plugin, &agent->plugin, err);
+		status = resources_new(agent->loop, &plugin, &agent->resources, err);
 	if (status == ERR_OK)
 		status = kubelet_dir_new(agent->loop, &dir, &agent->dir, err);
 	return status;
@@ -403,6 +375,7 @@ static void on_hup(void *arg)
 	struct agent *agent = arg;
 	struct err err;
 	agent->plan_key_ns = 0;
+	dp_source_look(agent->source);
 	if (agent->tls != NULL && tls_server_reload(agent->tls, &err) != ERR_OK)
 		log_err(LOG_ERROR, "certificate is not reloaded, the old one stays", &err);
 }
@@ -420,6 +393,8 @@ err_status agent_start(struct agent *agent, const struct agent_config *config, s
 		status = start_monitor(agent, err);
 	if (status == ERR_OK)
 		status = start_client(agent, arena, err);
+	if (status == ERR_OK)
+		status = agent_start_source(agent, err);
 	if (status == ERR_OK)
 		status = start_meter(agent, err);
 	if (status == ERR_OK)
@@ -443,7 +418,10 @@ void agent_stop(struct agent *agent)
 	tls_ctx_free(agent->tls);
 	kubelet_dir_free(agent->dir);
 	agent->dir = NULL;
-	plugin_free(agent->plugin);
+	resources_free(agent->resources);
+	dp_source_free(agent->source);
+	node_label_free(agent->label);
+	loop_timer_free(agent->settle);
 	holders_free(agent->holders);
 	push_free(agent->push);
 	node_writer_free(agent->node);

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The agent as a whole: one loop that owns every part, and what one part's news means for the
-// others. Devices and their health come from the monitor; the device plugin offers them; grant
-// answers the kubelet; holders and pods tell usage who has what; the meter journals it; push
-// sends it; node_writer and the HTTP server show it.
+// others. Devices and their health come from the monitor; the device plugins offer them as the
+// configuration says; grant answers the kubelet; holders and pods tell usage who has what; the
+// meter journals it; push sends it; node_writer and the HTTP server show it.
 #pragma once
 
 #include "daemons/agent/config.h"
+#include "daemons/agent/dp_source.h"
 #include "daemons/agent/kubelet_dir.h"
 #include "daemons/agent/metrics.h"
+#include "daemons/agent/node_label.h"
+#include "daemons/agent/resources.h"
 #include "net/http_server.h"
 
 struct agent {
@@ -15,7 +18,17 @@ struct agent {
 	struct loop *loop;
 	struct monitor *monitor;
 	struct kubelet_dir *dir;
-	struct plugin *plugin;
+	struct dp_source *source;
+	struct dp_config dp; // in force
+	char kept_path[4096];
+	struct node_label *label; // NULL: no configurations by label
+	struct offer offer;
+	uint64_t form_changed_ns[GPU_MAX]; // by slot, 0: not
+	bool is_held_back[GPU_MAX];
+	bool is_offer_bad; // these GPUs cannot be offered as configured
+	char offer_why[400];
+	struct loop_timer *settle;
+	struct resources *resources;
 	struct k8s_client *client; // NULL: no API server
 	struct pods *pods;         // NULL then
 	struct node_writer *node;  // NULL then
@@ -34,5 +47,11 @@ struct agent {
 MUST_USE err_status agent_start(struct agent *agent, const struct agent_config *config,
 				struct arena *arena, struct err *err);
 void agent_stop(struct agent *agent);
+// Configuration of the device plugin, before the other parts ask for it.
+MUST_USE err_status agent_start_source(struct agent *agent, struct err *err);
+// Offers what there is now; nothing happens when nothing changed.
+void agent_offer(struct agent *agent);
+void agent_offer_later(void *arg);
+uint32_t agent_shares_of(void *arg, struct str uuid);
 // Answers of the HTTP server.
 void agent_http(void *arg, struct http_exchange *exchange, const struct http_request *request);

@@ -16,8 +16,10 @@ static void fill_view(const struct agent *agent, struct metrics_view *view)
 		.has_push = agent->push != NULL,
 		.has_pods = agent->pods != NULL,
 		.has_inotify = kubelet_dir_has_inotify(agent->dir),
+		.is_offer_bad = agent->is_offer_bad,
 	};
-	plugin_stats(agent->plugin, &view->plugin);
+	resources_stats(agent->resources, &view->plugin);
+	dp_source_stats(agent->source, &view->source);
 	holders_stats(agent->holders, &view->holders);
 	journal_stats(meter_journal(agent->meter), &view->journal);
 	meter_stats(agent->meter, &view->meter);
@@ -32,10 +34,16 @@ static void fill_view(const struct agent *agent, struct metrics_view *view)
 static bool is_ready(const struct agent *agent, const char **ret_why)
 {
 	struct plugin_stats plugin;
-	plugin_stats(agent->plugin, &plugin);
+	struct dp_source_stats source;
+	resources_stats(agent->resources, &plugin);
+	dp_source_stats(agent->source, &source);
 	*ret_why = "";
 	if (!monitor_is_ready(agent->monitor))
 		*ret_why = "the driver has not told its devices yet\n";
+	else if (!source.is_loaded)
+		*ret_why = "the configuration of the device plugin is not known yet\n";
+	else if (agent->is_offer_bad)
+		*ret_why = "these GPUs cannot be offered as configured; the log says why\n";
 	else if (!plugin.is_registered)
 		*ret_why = "not registered with the kubelet yet\n";
 	return **ret_why == '\0';

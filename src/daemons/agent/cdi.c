@@ -13,19 +13,26 @@ const char *cdi_control_name(size_t i)
 }
 
 // The root without the slashes at its end, so that "/" gives "".
-static struct str root_of(const struct cdi_config *config)
+static struct str root_of(const char *given)
 {
-	struct str root = str_of(config->driver_root);
+	struct str root = str_of(given);
 	while (root.len > 0 && root.data[root.len - 1] == '/')
 		root.len--;
 	return root;
+}
+
+static const char *host_root(const struct cdi_config *config)
+{
+	return config->host_root != NULL ? config->host_root : config->driver_root;
 }
 
 static void put_node(struct buf *out, const struct cdi_config *config, const char *name,
 		     const struct cdi_node *node)
 {
 	char path[CDI_PATH_BYTES * 2];
-	(void)snprintf(path, sizeof path, STR_FMT "/dev/%s", STR_ARG(root_of(config)), name);
+	const char *root = config->host_dev_root != NULL ? config->host_dev_root
+							 : host_root(config);
+	(void)snprintf(path, sizeof path, STR_FMT "/dev/%s", STR_ARG(root_of(root)), name);
 	buf_printf(out, "{\"path\":\"/dev/%s\",\"hostPath\":", name);
 	buf_put_json(out, str_of(path));
 	if (node->exists)
@@ -80,7 +87,10 @@ static void put_device(struct buf *out, const struct cdi_config *config, const s
 	char name[32];
 	(void)snprintf(name, sizeof name, "nvidia%" PRIu32, gpu->minor);
 	buf_put_c(out, "{\"name\":");
-	buf_put_json(out, str_of(gpu->uuid));
+	if (config->by_index)
+		buf_printf(out, "\"%" PRIu32 "\"", gpu->index);
+	else
+		buf_put_json(out, str_of(gpu->uuid));
 	buf_put_c(out, ",\"containerEdits\":{\"deviceNodes\":[");
 	put_node(out, config, name, node);
 	buf_put_c(out, "]");
@@ -117,7 +127,8 @@ static void put_libraries(struct buf *out, const struct cdi_config *config,
 		char path[CDI_PATH_BYTES * 2];
 		const char *library = parts->libraries[i];
 		ASSERT(library[0] == '/');
-		(void)snprintf(path, sizeof path, STR_FMT "%s", STR_ARG(root_of(config)), library);
+		(void)snprintf(path, sizeof path, STR_FMT "%s", STR_ARG(root_of(host_root(config))),
+			       library);
 		buf_put_c(out, i == 0 ? ",\"mounts\":[{\"hostPath\":" : ",{\"hostPath\":");
 		buf_put_json(out, str_of(path));
 		buf_put_c(out, ",\"containerPath\":");

@@ -22,7 +22,10 @@ struct cdi_mount {
 
 struct cdi_config {
 	const char *dir;
-	const char *driver_root;        // as the host sees it, and as we do
+	const char *driver_root;        // as we see it
+	const char *host_root;          // the same as the host sees it; NULL: as we do
+	const char *host_dev_root;      // whose dev/ has the nodes, on the host; NULL: host_root
+	bool by_index;                  // names are indexes instead of UUIDs
 	const struct cdi_mount *mounts; // extra ones for each device
 	size_t mount_count;
 };
@@ -45,6 +48,7 @@ struct cdi_parts {
 const char *cdi_control_name(size_t i); // "nvidiactl", ...; NULL at the end
 MUST_USE err_status cdi_render(struct buf *out, const struct cdi_config *config,
 			       const struct cdi_parts *parts, struct err *err);
+struct cdi_node cdi_look(const char *driver_root, const char *name); // of dev/NAME
 // Looks into driver_root, renders, and replaces the file unless it says the same already.
 MUST_USE err_status cdi_write(const struct cdi_config *config, const struct gpu_info *gpus,
 			      size_t count, struct err *err);

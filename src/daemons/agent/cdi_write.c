@@ -19,11 +19,11 @@ static const char *const folders[] = { "/usr/lib/x86_64-linux-gnu", "/usr/lib/aa
 static const char *const libraries[] = { "libnvidia-ml.so.1", "libcuda.so.1",
 					 "libnvidia-ptxjitcompiler.so.1" };
 
-static struct cdi_node look_at(const struct cdi_config *config, const char *name)
+struct cdi_node cdi_look(const char *driver_root, const char *name)
 {
 	char path[PATH_MAX];
 	struct stat info;
-	(void)snprintf(path, sizeof path, "%.2000s/dev/%.200s", config->driver_root, name);
+	(void)snprintf(path, sizeof path, "%.2000s/dev/%.200s", driver_root, name);
 	if (stat(path, &info) != 0 || !S_ISCHR(info.st_mode))
 		return (struct cdi_node){ 0 };
 	return (struct cdi_node){ .exists = true,
@@ -72,10 +72,10 @@ err_status cdi_write(const struct cdi_config *config, const struct gpu_info *gpu
 	for (size_t i = 0; i < count; i++) {
 		char name[32];
 		(void)snprintf(name, sizeof name, "nvidia%" PRIu32, gpus[i].minor);
-		nodes[i] = look_at(config, name);
+		nodes[i] = cdi_look(config->driver_root, name);
 	}
 	for (size_t i = 0; cdi_control_name(i) != NULL; i++)
-		parts.control[i] = look_at(config, cdi_control_name(i));
+		parts.control[i] = cdi_look(config->driver_root, cdi_control_name(i));
 	for (size_t i = 0; i < ARRAY_COUNT(libraries); i++) {
 		char *found = library_paths[parts.library_count];
 		if (find_library(config, libraries[i], found))

@@ -19,13 +19,20 @@ enum { FILE_MAX_BYTES = 256 * 1024, HOST_NAME_BYTES = 256 };
 	X("pod-resources-socket", pod_resources_socket,                                            \
 	  "/var/lib/kubelet/pod-resources/kubelet.sock", "the kubelet's PodResources socket")      \
 	X("plugin-registry-dir", plugin_registry_dir, "/var/lib/kubelet/plugins_registry",         \
-	  "the kubelet's folder for DRA drivers; taken for them and not used yet")                 \
+	  "accepted and not used: device plugins register in their own folder")                    \
 	X("cdi-dir", cdi_dir, "/var/run/cdi", "folder for the CDI specification")                  \
 	X("state-dir", state_dir, "/var/lib/gpuaas", "journal and kept health")                    \
 	X("driver-root", driver_root, "/", "where the driver's files are, for host and agent")     \
 	X("nvml-library", nvml_library, NULL, "driver library (else found in the driver root)")    \
 	X("listen", listen, "0.0.0.0:9400", "address of /metrics, /healthz and /readyz")           \
 	X("config", config_path, NULL, "configuration file, YAML or JSON")                         \
+	X("config-file", dp_file, NULL, "device plugin, file v1 of upstream (else $CONFIG_FILE)")  \
+	X("config-file-srcdir", dp_dir, NULL,                                                      \
+	  "folder of several such files, chosen by label (else $CONFIG_FILE_SRCDIR)")              \
+	X("default-config", dp_default, NULL, "file of nodes without label ($DEFAULT_CONFIG)")     \
+	X("node-label", dp_label, NULL, "nvidia.com/device-plugin.config (else $NODE_LABEL)")      \
+	X("fallback-strategies", dp_fallbacks, NULL,                                               \
+	  "of named, single, empty; named,single (else $FALLBACK_STRATEGIES)")                     \
 	X("kubeconfig", kubeconfig, NULL, "FILE, in-cluster, or none: no API server")              \
 	X("log-level", log_level_text, "info", "debug, info, warn or error")
 
@@ -50,6 +57,7 @@ enum { FILE_MAX_BYTES = 256 * 1024, HOST_NAME_BYTES = 256 };
 	X("resource", resource, "nvidia.com/gpu")                                                  \
 	X("sysRoot", sys_root, "/sys")                                                             \
 	X("planKeyFile", plan_key_file, NULL)                                                      \
+	X("attribution.procRoot", proc_root, NULL)                                                 \
 	X("server.url", push_url, NULL)                                                            \
 	X("server.caFile", push_ca_file, NULL)                                                     \
 	X("server.tokenFile", push_token_file, NULL)                                               \
@@ -59,8 +67,8 @@ enum { FILE_MAX_BYTES = 256 * 1024, HOST_NAME_BYTES = 256 };
 	X("health.watchXids", watch_xids, NULL)
 
 static const char *const top_keys[] = {
-	"resource", "sysRoot", "planKeyFile", "planWaitMs",        "server", "tls", "health",
-	"usage",    "journal", "node",        "extraDeviceMounts", NULL,
+	"resource", "sysRoot", "planKeyFile", "planWaitMs",        "server",      "tls", "health",
+	"usage",    "journal", "node",        "extraDeviceMounts", "attribution", NULL,
 };
 static const struct {
 	const char *name;
@@ -68,6 +76,7 @@ static const struct {
 } sections[] = {
 	{ "server",
 	  (const char *const[]){ "url", "caFile", "tokenFile", "batchBytes", "periodMs", NULL } },
+	{ "attribution", (const char *const[]){ "procRoot", NULL } },
 	{ "tls", (const char *const[]){ "certFile", "keyFile", NULL } },
 	{ "health",
 	  (const char *const[]){ "ignoreXids", "watchXids", "probeMs", "deadlineMs",
@@ -215,6 +224,17 @@ static err_status take_flag(const char *arg, const char *next, struct agent_conf
 		return ERR_OK;                                                                     \
 	}
 	FLAGS(TAKE_FLAG)
+	bool is_switch = false;
+	size_t option = str_starts(name, STR("--"))
+				? dp_option_find(str_slice(name, 2, name.len), &is_switch)
+				: SIZE_MAX;
+	if (option != SIZE_MAX) {
+		*ret_took_next = equals == NULL && !is_switch;
+		config->dp_flags[option] = equals == NULL && is_switch ? "true" : value;
+		return config->dp_flags[option] != NULL
+			       ? ERR_OK
+			       : err_set(err, ERR_INVALID, "%s needs a value", arg);
+	}
 	return err_set(err, ERR_INVALID, "unknown argument %s; --help lists what there is", arg);
 }
 
@@ -236,6 +256,42 @@ static err_status take_flags(int argc, char **argv, struct agent_config *config,
 		i += took_next ? 1 : 0;
 	}
 	return ERR_OK;
+}
+
+// As upstream's plugin and config manager read them.
+static void take_environment(struct agent_config *config)
+{
+	const struct {
+		const char **member;
+		const char *env, *absent;
+	} texts[] = {
+		{ &config->dp_file, "CONFIG_FILE", NULL },
+		{ &config->dp_dir, "CONFIG_FILE_SRCDIR", NULL },
+		{ &config->dp_default, "DEFAULT_CONFIG", NULL },
+		{ &config->dp_label, "NODE_LABEL", "nvidia.com/device-plugin.config" },
+		{ &config->dp_fallbacks, "FALLBACK_STRATEGIES", "named,single" },
+	};
+	for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
+		const char *value = getenv(texts[i].env);
+		if (*texts[i].member == NULL)
+			*texts[i].member = value != NULL && value[0] != '\0' ? value
+									     : texts[i].absent;
+	}
+}
+
+// For --check-config: a file that is named, with environment and flags.
+static err_status check_dp(const struct agent_config *config, struct err *err)
+{
+	AUTO(buf_done) struct buf text = { 0 };
+	struct dp_config dp;
+	dp_config_init(&dp);
+	if (config->dp_file != NULL) {
+		if (fs_read(config->dp_file, DP_CONFIG_MAX_BYTES, &text, err) != ERR_OK)
+			return err_wrap(err, "configuration of the device plugin");
+		if (dp_config_read(buf_str(&text), &dp, err) != ERR_OK)
+			return err_wrap(err, "%s", config->dp_file);
+	}
+	return dp_config_overlay(&dp, config->dp_flags, err);
 }
 
 static err_status fill_defaults(struct arena *arena, struct agent_config *config, struct err *err)
@@ -290,7 +346,10 @@ err_status agent_config_load(struct arena *arena, int argc, char **argv, struct 
 		if (agent_config_read(arena, buf_str(&text), &config, err) != ERR_OK)
 			return err_wrap(err, "%s", config.config_path);
 	}
+	take_environment(&config);
 	if (take_xids(&config, err) != ERR_OK || fill_defaults(arena, &config, err) != ERR_OK)
+		return err->status;
+	if (*ret_wish == 'c' && check_dp(&config, err) != ERR_OK)
 		return err->status;
 	*ret = config;
 	return ERR_OK;
@@ -302,7 +361,8 @@ const char *agent_config_help(void)
 	       "       gpuaas-agent journal FILE|DIR   print the usage journal\n"
 	       "       gpuaas-agent --check-config | --version | --help\n\n"
 #define HELP(flag, member, absent, help) "  --" flag "\n        " help "\n"
-		FLAGS(HELP);
+		FLAGS(HELP) "\nThe flags of upstream's device plugin (--device-list-strategy "
+			    "and so on) are taken too; see\ndocs/agent.md.\n";
 }
 
 void agent_config_print(const struct agent_config *config, struct buf *out)

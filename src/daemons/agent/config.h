@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "daemons/agent/cdi.h"
+#include "daemons/agent/dp_config.h"
 #include "gpu/health.h"
 #include "gpu/xid.h"
 #include "sys/log.h"
@@ -15,10 +16,12 @@ struct agent_config {
 	const char *node_name, *device_plugin_dir, *pod_resources_socket, *plugin_registry_dir;
 	const char *cdi_dir, *state_dir, *driver_root, *nvml_library, *listen, *config_path;
 	const char *kubeconfig; // "none": no API server; "in-cluster"; else a file
+	const char *dp_file, *dp_dir, *dp_default, *dp_label, *dp_fallbacks;
 	const char *log_level_text;
 	log_level log_level;
+	const char *dp_flags[DP_OPTIONS_MAX]; // of the device plugin, NULL: not given
 	// File.
-	const char *resource, *plan_key_file, *sys_root;
+	const char *resource, *plan_key_file, *sys_root, *proc_root;
 	const char *push_url, *push_ca_file, *push_token_file;
 	const char *tls_cert_file, *tls_key_file;
 	const char *ignore_xids, *watch_xids;

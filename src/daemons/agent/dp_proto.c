@@ -59,15 +59,46 @@ void dp_put_preferred(struct buf *out, const struct str *ids, size_t count)
 	pb_put_bytes(out, 1, buf_str(&container));
 }
 
+static void put_pairs(struct buf *out, uint32_t number, const struct dp_pair *pairs, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		AUTO(buf_done) struct buf entry = { 0 };
+		put_text(&entry, 1, pairs[i].name);
+		put_text(&entry, 2, pairs[i].value);
+		pb_put_bytes(out, number, buf_str(&entry));
+	}
+}
+
+static void put_mounts(struct buf *out, const struct dp_allocated *container)
+{
+	for (size_t i = 0; i < container->mount_count; i++) {
+		AUTO(buf_done) struct buf mount = { 0 };
+		put_text(&mount, 1, container->mounts[i].container_path);
+		put_text(&mount, 2, container->mounts[i].host_path);
+		if (container->mounts[i].is_read_only)
+			pb_put_varint(&mount, 3, 1);
+		pb_put_bytes(out, 2, buf_str(&mount));
+	}
+}
+
+static void put_nodes(struct buf *out, const struct dp_allocated *container)
+{
+	for (size_t i = 0; i < container->node_count; i++) {
+		AUTO(buf_done) struct buf node = { 0 };
+		put_text(&node, 1, container->nodes[i].container_path);
+		put_text(&node, 2, container->nodes[i].host_path);
+		put_text(&node, 3, STR("rw"));
+		pb_put_bytes(out, 3, buf_str(&node));
+	}
+}
+
 void dp_put_allocated(struct buf *out, const struct dp_allocated *container)
 {
 	AUTO(buf_done) struct buf answer = { 0 };
-	for (size_t i = 0; i < container->env_count; i++) {
-		AUTO(buf_done) struct buf entry = { 0 };
-		put_text(&entry, 1, container->envs[i].name);
-		put_text(&entry, 2, container->envs[i].value);
-		pb_put_bytes(&answer, 1, buf_str(&entry));
-	}
+	put_pairs(&answer, 1, container->envs, container->env_count);
+	put_mounts(&answer, container);
+	put_nodes(&answer, container);
+	put_pairs(&answer, 4, container->annotations, container->annotation_count);
 	for (size_t i = 0; i < container->cdi_count; i++) {
 		AUTO(buf_done) struct buf name = { 0 };
 		put_text(&name, 1, container->cdi_names[i]);

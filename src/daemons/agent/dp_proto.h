@@ -15,7 +15,7 @@
 #define DP_PRE_START "/v1beta1.DevicePlugin/PreStartContainer"
 #define PODRES_LIST "/v1.PodResourcesLister/List"
 
-enum { DP_IDS_MAX = 4096, DP_CONTAINERS_MAX = 256 };
+enum { DP_IDS_MAX = 65536, DP_CONTAINERS_MAX = 256 };
 
 struct dp_ids {
 	struct str *items;
@@ -49,9 +49,22 @@ struct dp_allocate_list {
 struct dp_pair {
 	struct str name, value;
 };
+struct dp_mount {
+	struct str container_path, host_path;
+	bool is_read_only;
+};
+struct dp_node { // a device node, rw
+	struct str container_path, host_path;
+};
 struct dp_allocated { // of one container
 	const struct dp_pair *envs;
 	size_t env_count;
+	const struct dp_mount *mounts;
+	size_t mount_count;
+	const struct dp_node *nodes;
+	size_t node_count;
+	const struct dp_pair *annotations;
+	size_t annotation_count;
 	const struct str *cdi_names;
 	size_t cdi_count;
 };

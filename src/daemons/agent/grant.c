@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemons/agent/grant.h"
 
-#include "daemons/agent/cdi.h"
 #include "daemons/agent/prefer.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 static const uint64_t STEERED_FOR_NS = 10 * UINT64_C(1000000000);
 
@@ -14,15 +14,6 @@ struct candidate {
 	const char *uuids[PLAN_DEVICES_MAX];
 	size_t count;
 };
-
-static bool has_id(const struct dp_ids *ids, const char *id)
-{
-	for (size_t i = 0; i < ids->count; i++) {
-		if (str_eq_c(ids->items[i], id))
-			return true;
-	}
-	return false;
-}
 
 static bool is_steered(struct grant *grant, const char *uid, const char *container)
 {
@@ -64,28 +55,124 @@ static bool is_served(struct grant *grant, const struct candidate *candidate)
 	return is_steered(grant, uid, candidate->container);
 }
 
-static bool fits(const struct dp_preferred *request, const struct candidate *candidate)
+// One id of a question, with the GPU it stands for.
+struct item {
+	uint32_t slot, share;
+	bool is_must;
+	struct str id;
+};
+
+// A question with its ids sorted by GPU and share, musts first on each GPU.
+struct search {
+	const struct dp_preferred *request;
+	const char *resource;
+	struct grant *grant;
+	struct item *items; // owned
+	size_t count;
+	uint32_t available[GPU_MAX], must[GPU_MAX]; // by slot
+	bool has_shares;
+	struct candidate found;
+	uint32_t need[GPU_MAX]; // of found
+	bool reserved[GPU_MAX]; // planned for somebody who waits
+};
+
+static void search_done(struct search *search) { free(search->items); }
+
+static int by_place(const void *left, const void *right)
 {
-	if (candidate->count != (size_t)request->size)
+	const struct item *a = left, *b = right;
+	if (a->slot != b->slot)
+		return a->slot < b->slot ? -1 : 1;
+	if (a->is_must != b->is_must)
+		return a->is_must ? -1 : 1;
+	return (a->share > b->share) - (a->share < b->share);
+}
+
+static int by_id(const void *left, const void *right)
+{
+	return str_cmp(*(const struct str *)left, *(const struct str *)right);
+}
+
+// False: ids that we do not know, or no memory.
+static bool search_fill(struct search *search)
+{
+	const struct dp_ids *available = &search->request->available;
+	const struct dp_ids *must = &search->request->must;
+	search->items = calloc(available->count + 1, sizeof search->items[0]);
+	if (search->items == NULL)
 		return false;
-	for (size_t i = 0; i < candidate->count; i++) {
-		if (!has_id(&request->available, candidate->uuids[i]))
+	qsort(must->items, must->count, sizeof must->items[0], by_id);
+	for (size_t i = 0; i < available->count; i++) {
+		struct item *item = &search->items[search->count++];
+		struct str uuid = { 0 };
+		*item = (struct item){ .id = available->items[i] };
+		if (!offer_id_parse(item->id, &uuid, &item->share) ||
+		    monitor_find(search->grant->monitor, uuid, &item->slot) == NULL)
 			return false;
+		item->is_must = must->count > 0 && bsearch(&item->id, must->items, must->count,
+							   sizeof must->items[0], by_id) != NULL;
+		search->available[item->slot]++;
+		search->must[item->slot] += item->is_must ? 1 : 0;
+		search->has_shares = search->has_shares || item->share != OFFER_WHOLE;
 	}
-	for (size_t i = 0; i < request->must.count; i++) {
-		bool is_in = false;
-		for (size_t j = 0; j < candidate->count; j++)
-			is_in = is_in || str_eq_c(request->must.items[i], candidate->uuids[j]);
-		if (!is_in)
-			return false;
-	}
+	qsort(search->items, search->count, sizeof search->items[0], by_place);
 	return true;
 }
 
-// Calls fn for each container that waits for its planned devices, in the order of arrival.
-static void each_waiting(struct grant *grant,
-			 bool (*fn)(void *arg, const struct candidate *candidate), void *arg)
+// Takes so many of each GPU, in the order of the items.
+static void take_items(const struct search *search, uint32_t take[GPU_MAX], struct str *ret_ids)
 {
+	size_t count = 0;
+	for (size_t i = 0; i < search->count; i++) {
+		const struct item *item = &search->items[i];
+		if (take[item->slot] == 0)
+			continue;
+		take[item->slot]--;
+		ret_ids[count++] = item->id;
+	}
+	ASSERT(count == (size_t)search->request->size);
+}
+
+// How many of each GPU the plan wants; false: it does not fit the question.
+static bool fits(const struct search *search, const struct candidate *candidate,
+		 uint32_t ret_need[GPU_MAX])
+{
+	uint32_t need[GPU_MAX] = { 0 };
+	if (candidate->count != (size_t)search->request->size)
+		return false;
+	for (size_t i = 0; i < candidate->count; i++) {
+		uint32_t slot = 0;
+		if (monitor_find(search->grant->monitor, str_of(candidate->uuids[i]), &slot) ==
+		    NULL)
+			return false;
+		need[slot]++;
+	}
+	for (uint32_t slot = 0; slot < GPU_MAX; slot++) {
+		if (need[slot] > search->available[slot] || search->must[slot] > need[slot])
+			return false;
+	}
+	memcpy(ret_need, need, sizeof need);
+	return true;
+}
+
+// Calls on_waiting for each container that waits for its planned devices, in order of arrival.
+static void on_waiting(struct search *search, const struct candidate *candidate)
+{
+	if (search->found.item == NULL && fits(search, candidate, search->need)) {
+		search->found = *candidate;
+		return;
+	}
+	for (size_t i = 0; i < candidate->count; i++) {
+		uint32_t slot = 0;
+		if (monitor_find(search->grant->monitor, str_of(candidate->uuids[i]), &slot) !=
+		    NULL)
+			search->reserved[slot] = true;
+	}
+}
+
+static void each_waiting(struct search *search)
+{
+	struct grant *grant = search->grant;
 	for (size_t i = 0; i < pods_count(grant->pods); i++) {
 		struct candidate candidate = { .item = pods_at(grant->pods, i) };
 		const struct pod_facts *facts = &candidate.item->facts;
@@ -94,42 +181,18 @@ static void each_waiting(struct grant *grant,
 		for (size_t j = 0; j < facts->container_count; j++) {
 			candidate.container = facts->containers[j].name;
 			candidate.count = plan_of(candidate.item->plan, candidate.container,
-						  grant->resource, candidate.uuids);
-			if (candidate.count > 0 && !is_served(grant, &candidate) &&
-			    !fn(arg, &candidate))
-				return;
+						  search->resource, candidate.uuids);
+			if (candidate.count > 0 && !is_served(grant, &candidate))
+				on_waiting(search, &candidate);
 		}
 	}
 }
 
-struct search {
-	const struct dp_preferred *request;
-	struct candidate found;
-	bool reserved[GPU_MAX]; // by slot: planned for somebody who waits
-	struct grant *grant;
-};
-
-static bool on_waiting(void *arg, const struct candidate *candidate)
+static bool choose_whole(const struct search *search, struct str *ret_ids)
 {
-	struct search *search = arg;
-	if (search->found.item == NULL && fits(search->request, candidate)) {
-		search->found = *candidate;
-		return true;
-	}
-	for (size_t i = 0; i < candidate->count; i++) {
-		uint32_t slot = 0;
-		if (monitor_find(search->grant->monitor, str_of(candidate->uuids[i]), &slot) !=
-		    NULL)
-			search->reserved[slot] = true;
-	}
-	return true;
-}
-
-// Without a plan: neighbours, away from what is planned for others.
-static bool choose_neighbours(struct grant *grant, const struct search *search, struct str *ret_ids)
-{
+	struct grant *grant = search->grant;
 	struct prefer_device devices[GPU_MAX];
-	uint32_t slots[GPU_MAX];
+	uint32_t slots[GPU_MAX], take[GPU_MAX] = { 0 };
 	size_t chosen[GPU_MAX], count = 0;
 	for (uint32_t slot = 0; slot < monitor_count(grant->monitor); slot++) {
 		const struct monitor_gpu *gpu = monitor_gpu(grant->monitor, slot);
@@ -139,28 +202,51 @@ static bool choose_neighbours(struct grant *grant, const struct search *search, 
 		devices[count++] = (struct prefer_device){
 			.index = slot,
 			.numa_node = gpu->info.numa_node,
-			.is_available = has_id(&search->request->available, gpu->info.uuid),
-			.is_must = has_id(&search->request->must, gpu->info.uuid),
+			.is_available = search->available[slot] > 0,
+			.is_must = search->must[slot] > 0,
 			.is_reserved = search->reserved[slot],
 		};
 	}
 	if (!prefer_choose(devices, count, (size_t)search->request->size, chosen))
 		return false;
 	for (int64_t i = 0; i < search->request->size; i++)
-		ret_ids[i] = str_of(monitor_gpu(grant->monitor, slots[chosen[i]])->info.uuid);
+		take[slots[chosen[i]]] = 1;
+	take_items(search, take, ret_ids);
 	return true;
 }
 
-plugin_choice grant_prefer(struct grant *grant, const struct dp_preferred *request, bool is_last,
-			   struct str *ret_ids)
+static bool choose_shares(const struct search *search, struct str *ret_ids)
 {
-	struct search search = { .request = request, .grant = grant };
+	const struct offer *offer = search->grant->offer;
+	struct prefer_shared gpus[GPU_MAX] = { 0 };
+	uint32_t take[GPU_MAX];
+	for (uint32_t slot = 0; slot < offer->count; slot++) {
+		uint32_t total = (uint32_t)max_size(offer->gpus[slot].replicas, 1);
+		gpus[slot] = (struct prefer_shared){
+			.total = (uint32_t)max_size(total, search->available[slot]),
+			.available = search->available[slot],
+			.must = search->must[slot],
+			.is_reserved = search->reserved[slot],
+		};
+	}
+	if (!prefer_shares(gpus, offer->count, (size_t)search->request->size,
+			   search->grant->inject.config->policy, offer->sharing == DP_MPS, take))
+		return false;
+	take_items(search, take, ret_ids);
+	return true;
+}
+
+plugin_choice grant_prefer(struct grant *grant, const char *resource,
+			   const struct dp_preferred *request, bool is_last, struct str *ret_ids)
+{
+	AUTO(search_done)
+	struct search search = { .request = request, .resource = resource, .grant = grant };
 	ASSERT(request->size >= 0 && (size_t)request->size <= request->available.count);
-	if (grant->pods != NULL)
-		each_waiting(grant, on_waiting, &search);
+	bool is_known = search_fill(&search);
+	if (is_known && grant->pods != NULL)
+		each_waiting(&search);
 	if (search.found.item != NULL) {
-		for (size_t i = 0; i < search.found.count; i++)
-			ret_ids[i] = str_of(search.found.uuids[i]);
+		take_items(&search, search.need, ret_ids);
 		note_steered(grant, &search.found);
 		grant->planned++;
 		return PLUGIN_CHOSEN;
@@ -169,7 +255,8 @@ plugin_choice grant_prefer(struct grant *grant, const struct dp_preferred *reque
 	if (!is_last && !is_all && grant->expects_plans && pods_is_synced(grant->pods))
 		return PLUGIN_LATER;
 	grant->unplanned++;
-	if (request->size > 0 && choose_neighbours(grant, &search, ret_ids))
+	if (is_known && request->size > 0 &&
+	    (search.has_shares ? choose_shares(&search, ret_ids) : choose_whole(&search, ret_ids)))
 		return PLUGIN_CHOSEN;
 	// Devices that we do not know: any answer is as good as the kubelet's own.
 	for (int64_t i = 0; i < request->size; i++)
@@ -177,47 +264,78 @@ plugin_choice grant_prefer(struct grant *grant, const struct dp_preferred *reque
 	return PLUGIN_CHOSEN;
 }
 
-static err_status check_id(struct grant *grant, struct str id, struct err *err)
+// The slot of an id that is offered under this resource in this form and can be given.
+static err_status check_id(struct grant *grant, const char *resource, struct str id,
+			   uint32_t *ret_slot, struct err *err)
 {
-	const struct monitor_gpu *gpu = monitor_find(grant->monitor, id, NULL);
-	if (gpu == NULL)
-		return err_set(err, ERR_INVALID, "no device \"" STR_FMT "\" on this node",
-			       STR_ARG(str_slice(id, 0, GPU_UUID_BYTES)));
+	struct str uuid = { 0 };
+	uint32_t share = OFFER_WHOLE, slot = 0;
+	const struct monitor_gpu *gpu = NULL;
+	if (offer_id_parse(id, &uuid, &share))
+		gpu = monitor_find(grant->monitor, uuid, &slot);
+	const struct offer_gpu *offered = &grant->offer->gpus[slot];
+	bool is_offered =
+		gpu != NULL && strcmp(offered->resource, resource) == 0 &&
+		(offered->replicas == 0 ? share == OFFER_WHOLE : share < offered->replicas);
+	if (!is_offered)
+		return err_set(err, ERR_INVALID, "no device \"" STR_FMT "\" of %s on this node",
+			       STR_ARG(str_slice(id, 0, OFFER_ID_BYTES)), resource);
 	if (!health_is_offered(&gpu->health))
 		return err_set(err, ERR_UNAVAILABLE, "device %s is unhealthy: %s", gpu->info.uuid,
 			       gpu->health.reason);
+	if (grant->is_held_back[slot])
+		return err_set(err, ERR_UNAVAILABLE,
+			       "device %s is still held as it was offered before", gpu->info.uuid);
+	*ret_slot = slot;
 	return ERR_OK;
 }
 
-err_status grant_allocate(struct grant *grant, const struct dp_allocate_list *request,
-			  struct buf *out, struct err *err)
+static err_status check_container(struct grant *grant, const char *resource,
+				  const struct dp_ids *ids, bool ret_slots[GPU_MAX],
+				  struct err *err)
 {
-	static const struct dp_pair envs[] = {
-		{ { "NVIDIA_VISIBLE_DEVICES", 22 }, { "void", 4 } },
-	};
-	for (size_t i = 0; i < request->count; i++) {
-		for (size_t j = 0; j < request->items[i].count; j++) {
-			err_status status = check_id(grant, request->items[i].items[j], err);
-			if (status != ERR_OK)
-				return status;
-		}
+	size_t shares = 0, gpus = 0;
+	for (size_t i = 0; i < ids->count; i++) {
+		uint32_t slot = 0;
+		err_status status = check_id(grant, resource, ids->items[i], &slot, err);
+		if (status != ERR_OK)
+			return status;
+		shares += grant->offer->gpus[slot].replicas > 0 ? 1 : 0;
+		gpus += ret_slots[slot] ? 0 : 1;
+		ret_slots[slot] = true;
 	}
+	if (shares > 0 && ids->count > 1 && grant->offer->fails_above_one)
+		return err_set(err, ERR_INVALID,
+			       "%zu of %s: a container may ask for one share "
+			       "(failRequestsGreaterThanOne)",
+			       ids->count, resource);
+	if (shares > 0 && gpus > 1 && grant->offer->sharing == DP_MPS)
+		return err_set(err, ERR_INVALID, "%zu of %s: shares under MPS must be of one GPU",
+			       ids->count, resource);
+	return ERR_OK;
+}
+
+err_status grant_allocate(struct grant *grant, const char *resource,
+			  const struct dp_allocate_list *request, struct buf *out, struct err *err)
+{
 	for (size_t i = 0; i < request->count; i++) {
-		char texts[GPU_MAX][sizeof CDI_KIND + GPU_UUID_BYTES + 1];
-		struct str names[GPU_MAX];
-		const struct dp_ids *ids = &request->items[i];
-		if (ids->count > GPU_MAX)
-			return err_set(err, ERR_LIMIT, "more than %d devices", GPU_MAX);
-		for (size_t j = 0; j < ids->count; j++) {
-			(void)snprintf(texts[j], sizeof texts[j], CDI_KIND "=" STR_FMT,
-				       STR_ARG(ids->items[j]));
-			names[j] = str_of(texts[j]);
+		bool slots[GPU_MAX] = { false };
+		struct inject_request container = { .resource = resource };
+		err_status status =
+			check_container(grant, resource, &request->items[i], slots, err);
+		if (status != ERR_OK)
+			return status;
+		for (uint32_t slot = 0; slot < GPU_MAX; slot++) {
+			if (!slots[slot])
+				continue;
+			container.gpus[container.count++] =
+				&monitor_gpu(grant->monitor, slot)->info;
+			container.is_mps = container.is_mps ||
+					   (grant->offer->sharing == DP_MPS &&
+					    grant->offer->gpus[slot].replicas > 0);
 		}
-		const struct dp_allocated container = { .envs = envs,
-							.env_count = ARRAY_COUNT(envs),
-							.cdi_names = names,
-							.cdi_count = ids->count };
-		dp_put_allocated(out, &container);
+		if (!inject_put(&grant->inject, &container, out))
+			return err_set(err, ERR_LIMIT, "no memory for the answer");
 	}
 	return ERR_OK;
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kubelet's two questions, answered from memory: which of these devices would you rather
-// give (the scheduler's plan decides, else neighbours), and what must a container get to use
-// them (CDI names). Asks neither driver nor API server.
+// give (the scheduler's plan decides, else the best linked GPUs, or for shares the policy), and
+// what must a container get to use them. Asks neither driver nor API server.
 #pragma once
 
-#include "daemons/agent/monitor.h"
+#include "daemons/agent/inject.h"
+#include "daemons/agent/offer.h"
 #include "daemons/agent/plugin.h"
 #include "daemons/agent/pods.h"
 #include "daemons/agent/usage.h"
@@ -15,7 +16,9 @@ struct grant {
 	struct monitor *monitor;
 	struct pods *pods; // NULL: no plans
 	const struct usage *usage;
-	const char *resource;
+	const struct offer *offer;
+	const bool *is_held_back; // by slot
+	struct inject inject;
 	bool expects_plans; // there is a key to check them with: a plan may be on its way
 	const struct world *world;
 	// Containers that were steered to their plan a moment ago: not to be taken for another.
@@ -26,7 +29,8 @@ struct grant {
 	uint64_t planned, unplanned; // choices made by a plan, and without
 };
 
-plugin_choice grant_prefer(struct grant *grant, const struct dp_preferred *request, bool is_last,
-			   struct str *ret_ids);
-MUST_USE err_status grant_allocate(struct grant *grant, const struct dp_allocate_list *request,
-				   struct buf *out, struct err *err);
+plugin_choice grant_prefer(struct grant *grant, const char *resource,
+			   const struct dp_preferred *request, bool is_last, struct str *ret_ids);
+MUST_USE err_status grant_allocate(struct grant *grant, const char *resource,
+				   const struct dp_allocate_list *request, struct buf *out,
+				   struct err *err);

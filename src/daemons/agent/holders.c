@@ -3,7 +3,7 @@
 
 #include "daemons/agent/checkpoint.h"
 #include "daemons/agent/dp_proto.h"
-#include "gpu/gpu.h"
+#include "daemons/agent/offer.h"
 #include "net/grpc.h"
 #include "sys/fs.h"
 #include "sys/log.h"
@@ -18,10 +18,11 @@ static const uint64_t LIST_TIMEOUT_NS = 3000 * MS;
 // After an allocation: the file within moments, the list when the pod is admitted.
 static const uint64_t expect_ns[] = { 10 * MS, 50 * MS, 200 * MS, 500 * MS, 1000 * MS, 2000 * MS };
 
-enum { ROWS_MAX = 512 };
+enum { ROWS_MAX = 8192 };
 
 struct row {
 	char gpu[GPU_UUID_BYTES];
+	uint32_t share; // OFFER_WHOLE
 	char pod_uid[POD_SHORT_BYTES], container[POD_SHORT_BYTES];
 };
 
@@ -44,8 +45,10 @@ static void on_checkpoint_row(void *arg, const struct checkpoint_row *from)
 {
 	struct holders *holders = arg;
 	struct row *row = &holders->rows[holders->row_count];
-	if (!str_eq_c(from->resource, holders->config.resource) || holders->row_count == ROWS_MAX ||
-	    !gpu_is_uuid(from->id) || !usage_text(row->gpu, sizeof row->gpu, from->id) ||
+	struct str uuid = { 0 };
+	if (!offer_is_ours(from->resource, holders->config.resource) ||
+	    holders->row_count == ROWS_MAX || !offer_id_parse(from->id, &uuid, &row->share) ||
+	    !usage_text(row->gpu, sizeof row->gpu, uuid) ||
 	    !usage_text(row->pod_uid, sizeof row->pod_uid, from->pod_uid) ||
 	    !usage_text(row->container, sizeof row->container, from->container))
 		return;
@@ -84,14 +87,23 @@ static int64_t now_s(const struct holders *holders)
 	return world_wall_s(loop_world(holders->loop));
 }
 
+static void show(struct holders *holders, struct usage_holder *holder, uint32_t share)
+{
+	if (share != OFFER_WHOLE) {
+		holder->share = share;
+		holder->shares = holders->config.shares_of(holders->config.arg, holder->gpu);
+	}
+	usage_show(holders->config.usage, holder, now_s(holders));
+}
+
 static void show_file(struct holders *holders)
 {
 	for (size_t i = 0; i < holders->row_count; i++) {
 		const struct row *row = &holders->rows[i];
-		const struct usage_holder holder = { .pod_uid = str_of(row->pod_uid),
-						     .container = str_of(row->container),
-						     .gpu = str_of(row->gpu) };
-		usage_show(holders->config.usage, &holder, now_s(holders));
+		struct usage_holder holder = { .pod_uid = str_of(row->pod_uid),
+					       .container = str_of(row->container),
+					       .gpu = str_of(row->gpu) };
+		show(holders, &holder, row->share);
 	}
 }
 
@@ -106,14 +118,15 @@ void holders_read_checkpoint(struct holders *holders)
 }
 
 // The UID that the file names for the device, else the one of the pod's name.
-static struct str uid_of(struct holders *holders, const struct podres_row *from)
+static struct str uid_of(struct holders *holders, const struct podres_row *from, struct str uuid,
+			 uint32_t share)
 {
 	const struct pods_item *item = NULL;
 	if (holders->config.pods != NULL)
 		item = pods_find_name(holders->config.pods, from->namespace_, from->pod);
 	for (size_t i = 0; i < holders->row_count; i++) {
 		const struct row *row = &holders->rows[i];
-		if (!str_eq_c(from->id, row->gpu))
+		if (row->share != share || !str_eq_c(uuid, row->gpu))
 			continue;
 		if (item != NULL && strcmp(item->facts.uid, row->pod_uid) != 0) {
 			holders->stats.disagreements++;
@@ -127,18 +140,21 @@ static struct str uid_of(struct holders *holders, const struct podres_row *from)
 static void on_row(void *arg, const struct podres_row *from)
 {
 	struct holders *holders = arg;
-	if (!str_eq_c(from->resource, holders->config.resource) || !gpu_is_uuid(from->id))
+	struct str uuid = { 0 };
+	uint32_t share = OFFER_WHOLE;
+	if (!offer_is_ours(from->resource, holders->config.resource) ||
+	    !offer_id_parse(from->id, &uuid, &share))
 		return;
-	const struct usage_holder holder = { .pod_uid = uid_of(holders, from),
-					     .namespace_ = from->namespace_,
-					     .pod = from->pod,
-					     .container = from->container,
-					     .gpu = from->id,
-					     .is_first_choice = true };
+	struct usage_holder holder = { .pod_uid = uid_of(holders, from, uuid, share),
+				       .namespace_ = from->namespace_,
+				       .pod = from->pod,
+				       .container = from->container,
+				       .gpu = uuid,
+				       .is_first_choice = true };
 	// Without a UID nothing can be joined; the pod will be known in a moment.
 	if (holder.pod_uid.len == 0 && holders->config.pods != NULL)
 		return;
-	usage_show(holders->config.usage, &holder, now_s(holders));
+	show(holders, &holder, share);
 }
 
 static void on_listed(void *arg, enum grpc_code code, const char *error, struct str message)

@@ -14,10 +14,12 @@ struct holders;
 struct holders_config {
 	const char *pod_resources_socket;
 	const char *checkpoint_path;
-	const char *resource;
-	struct pods *pods; // NULL: there is no API server
+	const char *resource; // of whole GPUs; others of its domain may be shares
+	struct pods *pods;    // NULL: there is no API server
 	struct usage *usage;
 	void *arg;
+	// Of how many shares the GPU is offered now, at least 1.
+	uint32_t (*shares_of)(void *arg, struct str uuid);
 	loop_fn *on_look; // usage was told something
 };
 

@@ -23,7 +23,6 @@ struct kubelet_dir {
 	struct loop *loop;
 	struct kubelet_dir_config config;
 	char path[PATH_MAX];
-	char own[NAME_MAX + 1];
 	int fd;
 	struct loop_fd *watch;
 	struct loop_timer *poll;
@@ -54,10 +53,7 @@ static void check_all(struct kubelet_dir *dir)
 		dir->kubelet = now;
 		dir->config.on_kubelet(dir->config.arg);
 	}
-	if (dir->own[0] != '\0' && !look(dir, dir->own, &now)) {
-		dir->own[0] = '\0';
-		dir->config.on_own_gone(dir->config.arg);
-	}
+	dir->config.on_any(dir->config.arg);
 	if (look(dir, CHECKPOINT_FILE, &now) && !is_same(&now, &dir->checkpoint)) {
 		dir->checkpoint = now;
 		dir->config.on_checkpoint(dir->config.arg);
@@ -138,11 +134,6 @@ void kubelet_dir_free(struct kubelet_dir *dir)
 	stop_inotify(dir);
 	loop_timer_free(dir->poll);
 	free(dir);
-}
-
-void kubelet_dir_guard(struct kubelet_dir *dir, const char *name)
-{
-	(void)snprintf(dir->own, sizeof dir->own, "%s", name == NULL ? "" : name);
 }
 
 bool kubelet_dir_has_inotify(const struct kubelet_dir *dir) { return dir->watch != NULL; }

@@ -3,6 +3,7 @@
 
 #include "daemons/agent/energy.h"
 #include "daemons/agent/pending.h"
+#include "daemons/agent/portion.h"
 #include "daemons/agent/syncer.h"
 #include "sys/fs.h"
 #include "sys/log.h"
@@ -165,20 +166,39 @@ void meter_step(struct meter *meter)
 		keep_pending(meter);
 }
 
+static void tell_sample(struct meter *meter, const struct portion *portion, int64_t now_s)
+{
+	struct usage_event event = usage_event_of(portion->holder, EVENT_SAMPLE, now_s);
+	event.util_milli = portion->util_milli;
+	event.memory_mib = portion->memory_mib;
+	usage_sampled(meter->usage, portion->holder, event.util_milli, event.memory_mib);
+	if (append(meter, &event) != ERR_OK)
+		return; // counted as refused; the next sample tells more
+}
+
 static void sample_holders(struct meter *meter, uint32_t slot, int64_t now_s)
 {
 	const struct monitor_gpu *gpu = monitor_gpu(meter->monitor, slot);
-	const struct usage_allocation *holder = usage_holder_of(meter->usage, gpu->info.uuid);
-	uint32_t util_milli = 0;
-	uint64_t memory_mib = 0;
-	if (!monitor_take_sample(meter->monitor, slot, &util_milli, &memory_mib) ||
-	    holder == NULL || !holder->is_bound_told)
+	struct portion portions[PORTIONS_MAX];
+	struct portion device = { 0 };
+	size_t count = 0, at = 0;
+	if (!monitor_take_sample(meter->monitor, slot, &device.util_milli, &device.memory_mib))
 		return;
-	struct usage_event event = usage_event_of(holder, EVENT_SAMPLE, now_s);
-	event.util_milli = util_milli;
-	event.memory_mib = memory_mib;
-	if (append(meter, &event) != ERR_OK)
-		return; // counted as refused; the next sample tells more
+	while (count < PORTIONS_MAX) {
+		portions[count].holder = usage_next_holder(meter->usage, gpu->info.uuid, &at);
+		if (portions[count].holder == NULL)
+			break;
+		count++;
+	}
+	if (meter->config.proc_root == NULL)
+		portion_by_share(portions, count, &device);
+	else
+		portion_by_process(portions, count, &device, &gpu->processes,
+				   meter->config.proc_root);
+	for (size_t i = 0; i < count; i++) {
+		if (portions[i].holder->is_bound_told)
+			tell_sample(meter, &portions[i], now_s);
+	}
 }
 
 // To the next whole multiple of the period, so that rows carry the second they were read in.
@@ -243,7 +263,8 @@ void meter_on_processes(struct meter *meter, uint32_t slot)
 {
 	const struct monitor_gpu *gpu = monitor_gpu(meter->monitor, slot);
 	struct stranger next[STRANGERS_MAX] = { 0 };
-	bool is_held = usage_holder_of(meter->usage, gpu->info.uuid) != NULL;
+	size_t at = 0;
+	bool is_held = usage_next_holder(meter->usage, gpu->info.uuid, &at) != NULL;
 	for (uint32_t i = 0; !is_held && i < gpu->processes.count && i < STRANGERS_MAX; i++) {
 		const struct nvml_process *process = &gpu->processes.items[i];
 		next[i].pid = process->pid;

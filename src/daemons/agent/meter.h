@@ -19,6 +19,7 @@ struct meter_config {
 	size_t segment_bytes, limit_bytes;
 	int64_t sample_s;
 	bool has_pods;
+	const char *proc_root; // of processes on the node; NULL: a GPU's use is split by shares
 	void *arg;
 	loop_fn *on_durable;                              // more can be pushed
 	void (*on_read_wanted)(void *arg, uint32_t slot); // a fresh reading is wanted

@@ -35,10 +35,14 @@ static void put_identity(struct buf *out, const struct metrics_view *view,
 	put_label(out, "DCGM_FI_DRIVER_VERSION", monitor_driver(view->monitor)->driver_version);
 }
 
+// The pod of a GPU that one pod holds. With several the device's values are nobody's alone:
+// theirs are in the allocations.
 static void put_holder(struct buf *out, const struct metrics_view *view, const char *uuid)
 {
-	const struct usage_allocation *holder = usage_holder_of(view->usage, uuid);
-	if (holder == NULL || holder->pod[0] == '\0')
+	size_t at = 0;
+	const struct usage_allocation *holder = usage_next_holder(view->usage, uuid, &at);
+	if (holder == NULL || holder->pod[0] == '\0' || holder->share_den > 1 ||
+	    usage_next_holder(view->usage, uuid, &at) != NULL)
 		return;
 	put_label(out, "container", holder->container);
 	put_label(out, "namespace", holder->namespace_);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "daemons/agent/dp_source.h"
 #include "daemons/agent/grant.h"
 #include "daemons/agent/holders.h"
 #include "daemons/agent/meter.h"
@@ -17,6 +18,7 @@ struct metrics_view {
 	const struct usage *usage;
 	uint64_t now_ns, reading_max_age_ns; // older values are left out
 	struct plugin_stats plugin;
+	struct dp_source_stats source;
 	struct holders_stats holders;
 	struct journal_stats journal;
 	struct meter_stats meter;
@@ -24,7 +26,7 @@ struct metrics_view {
 	struct pods_stats pods;
 	struct node_writer_stats node_writer;
 	uint64_t planned, unplanned;
-	bool has_push, has_pods, has_inotify;
+	bool has_push, has_pods, has_inotify, is_offer_bad;
 };
 
 void metrics_put(struct buf *out, const struct metrics_view *view);

@@ -61,6 +61,47 @@ static void put_xids(struct buf *out, const struct metrics_view *view)
 	}
 }
 
+enum allocation_value { VALUE_SHARE, VALUE_UTIL, VALUE_MEMORY };
+
+static void put_allocation(struct buf *out, const struct usage_allocation *item, const char *name,
+			   enum allocation_value value)
+{
+	const struct metric_label labels[] = {
+		{ "UUID", str_of(item->gpu) },
+		{ "namespace", str_of(item->namespace_) },
+		{ "pod", str_of(item->pod) },
+		{ "container", str_of(item->container) },
+	};
+	if (item->is_ended || item->pod[0] == '\0' || (value != VALUE_SHARE && !item->has_sample))
+		return;
+	if (value == VALUE_SHARE)
+		metric_float(out, name, labels, ARRAY_COUNT(labels),
+			     (double)item->share_num / (double)item->share_den);
+	else if (value == VALUE_UTIL)
+		metric_float(out, name, labels, ARRAY_COUNT(labels),
+			     (double)item->util_milli / 1000);
+	else
+		metric_int(out, name, labels, ARRAY_COUNT(labels),
+			   (int64_t)(item->memory_mib << 20));
+}
+
+// Several pods may hold one GPU; their parts never exceed it.
+static void put_allocations(struct buf *out, const struct metrics_view *view)
+{
+	static const char *const names[] = { "gpuaas_agent_allocation_share_ratio",
+					     "gpuaas_agent_allocation_utilization_ratio",
+					     "gpuaas_agent_allocation_memory_bytes" };
+	static const char *const help[] = { "Share of the GPU that the pod holds.",
+					    "Part of the GPU's time that is the pod's.",
+					    "Part of the GPU's used memory that is the pod's." };
+	for (size_t value = 0; value < ARRAY_COUNT(names); value++) {
+		metric_family(out, names[value], "gauge", help[value]);
+		for (size_t i = 0; i < usage_count(view->usage); i++)
+			put_allocation(out, usage_at(view->usage, i), names[value],
+				       (enum allocation_value)value);
+	}
+}
+
 static void put_driver(struct buf *out, const struct metrics_view *view)
 {
 	struct nvml_host_stats stats;
@@ -109,6 +150,22 @@ static void put_plugin(struct buf *out, const struct metrics_view *view)
 	put_one(out, "holder_disagreements_total", "counter",
 		"Times PodResources and the checkpoint named different pods.",
 		view->holders.disagreements);
+}
+
+static void put_config(struct buf *out, const struct metrics_view *view)
+{
+	put_one(out, "plugin_config_failing", "gauge",
+		"Whether the newest configuration of the device plugin is refused, the one before "
+		"it runs.",
+		view->source.is_failing || view->is_offer_bad ? 1 : 0);
+	put_one(out, "plugin_config_failures_total", "counter", "Configurations refused.",
+		view->source.failures);
+	put_one(out, "plugin_config_loads_total", "counter", "Configurations put in force.",
+		view->source.loads);
+	metric_family(out, "gpuaas_agent_plugin_config_info", "gauge",
+		      "Name of the configuration in force; empty: a file, or none.");
+	const struct metric_label name = { "name", str_of(view->source.name) };
+	metric_int(out, "gpuaas_agent_plugin_config_info", &name, 1, 1);
 }
 
 static void put_journal(struct buf *out, const struct metrics_view *view)
@@ -192,8 +249,10 @@ void metrics_put_own(struct buf *out, const struct metrics_view *view)
 	metric_int(out, "gpuaas_agent_build_info", &version, 1, 1);
 	put_health(out, view);
 	put_xids(out, view);
+	put_allocations(out, view);
 	put_driver(out, view);
 	put_plugin(out, view);
+	put_config(out, view);
 	put_journal(out, view);
 	put_push(out, view);
 	put_api(out, view);

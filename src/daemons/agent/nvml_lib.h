@@ -43,6 +43,8 @@
 	  (struct nvml_device *, int, struct nvml_field_value *))                                  \
 	X(processes, "nvmlDeviceGetComputeRunningProcesses_v3",                                    \
 	  (struct nvml_device *, uint32_t *, struct nvml_process_info *))                          \
+	X(process_use, "nvmlDeviceGetProcessUtilization",                                          \
+	  (struct nvml_device *, struct nvml_process_sample *, uint32_t *, uint64_t))              \
 	X(event_set_create, "nvmlEventSetCreate", (struct nvml_event_set **))                      \
 	X(event_register, "nvmlDeviceRegisterEvents",                                              \
 	  (struct nvml_device *, uint64_t, struct nvml_event_set *))                               \

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-enum { CELSIUS_INVALID_ABOVE = 200 };
+enum { CELSIUS_INVALID_ABOVE = 200, NVML_SAMPLES_MAX = 1024 };
 
 static uint64_t read_memory_total(const struct nvml_lib *lib, struct nvml_device *device)
 {
@@ -159,6 +159,27 @@ void nvml_read_fields(const struct nvml_lib *lib, struct nvml_device *device,
 	read_rows(lib, device, ret);
 }
 
+// The newest sample of each process; what the driver has none of stays unknown.
+static void read_process_use(const struct nvml_lib *lib, struct nvml_device *device,
+			     struct nvml_processes *processes)
+{
+	struct nvml_process_sample samples[NVML_SAMPLES_MAX] = { 0 };
+	uint64_t newest_us[NVML_PROCESSES_MAX] = { 0 };
+	uint32_t count = NVML_SAMPLES_MAX;
+	if (lib->process_use == NULL ||
+	    lib->process_use(device, samples, &count, 0) != NVML_SUCCESS)
+		return;
+	for (uint32_t i = 0; i < count && i < NVML_SAMPLES_MAX; i++) {
+		for (uint32_t j = 0; j < processes->count; j++) {
+			if (processes->items[j].pid != samples[i].pid ||
+			    samples[i].time_us < newest_us[j] || samples[i].sm_percent > 100)
+				continue;
+			newest_us[j] = samples[i].time_us;
+			processes->items[j].util_percent = samples[i].sm_percent;
+		}
+	}
+}
+
 nvml_return nvml_read_processes(const struct nvml_lib *lib, struct nvml_device *device,
 				struct nvml_processes *ret)
 {
@@ -177,8 +198,10 @@ nvml_return nvml_read_processes(const struct nvml_lib *lib, struct nvml_device *
 			continue;
 		// The driver says "not available" with all ones.
 		uint64_t used = items[i].used_bytes == UINT64_MAX ? 0 : items[i].used_bytes;
-		ret->items[ret->count++] =
-			(struct nvml_process){ .pid = items[i].pid, .memory_bytes = used };
+		ret->items[ret->count++] = (struct nvml_process){ .pid = items[i].pid,
+								  .util_percent = NVML_UTIL_UNKNOWN,
+								  .memory_bytes = used };
 	}
+	read_process_use(lib, device, ret);
 	return NVML_SUCCESS;
 }

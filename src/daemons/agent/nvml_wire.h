@@ -15,6 +15,7 @@ enum {
 	NVML_PROCESSES_MAX = 64,
 };
 #define NVML_SLOT_NONE UINT32_MAX
+#define NVML_UTIL_UNKNOWN UINT32_MAX
 
 enum nvml_ask {
 	NVML_ASK_OPEN = 1,  // answer: NVML_SAY_INFO
@@ -55,7 +56,8 @@ struct nvml_probe {
 };
 
 struct nvml_process {
-	uint32_t pid, zero;
+	uint32_t pid;
+	uint32_t util_percent; // NVML_UTIL_UNKNOWN
 	uint64_t memory_bytes;
 };
 

@@ -8,8 +8,10 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
-enum { SOCKET_WORD = 8, ARENA_BYTES = 1024 * 1024 };
+// The arena grows with what is asked: 16 bytes for each id, and as much again while it grows.
+enum { SOCKET_WORD = 8, ARENA_BYTES = 16 * 1024 * 1024, RESOURCE_BYTES = 64 };
 
 #define MS UINT64_C(1000000)
 static const uint64_t REGISTER_TIMEOUT_NS = 5000 * MS;
@@ -20,6 +22,7 @@ static const uint64_t STREAM_WAIT_NS = 5000 * MS; // from registration to the ku
 struct plugin {
 	struct loop *loop;
 	struct plugin_config config;
+	char resource[RESOURCE_BYTES];
 	char name[NAME_MAX + 1]; // of the socket
 	struct grpc_server *server;
 	struct grpc_call *call;     // Register under way
@@ -88,8 +91,8 @@ static void answer_preferred(struct plugin *plugin, struct grpc_stream *stream, 
 		struct str *ids = ARENA_ARRAY(arena, struct str, request->available.count + 1);
 		bool fits = ids != NULL && request->size >= 0 &&
 			    (size_t)request->size <= request->available.count;
-		if (fits && plugin->config.prefer(plugin->config.arg, request, is_last, ids) ==
-				    PLUGIN_LATER) {
+		if (fits && plugin->config.prefer(plugin->config.arg, plugin->resource, request,
+						  is_last, ids) == PLUGIN_LATER) {
 			ASSERT(!is_last);
 			plugin->waiting = stream;
 			buf_clear(&plugin->waiting_message);
@@ -145,7 +148,8 @@ static void on_allocate(void *arg, struct grpc_stream *stream, struct str messag
 	if (arena != NULL)
 		status = dp_read_allocate(arena, message, &list, &err);
 	if (status == ERR_OK)
-		status = plugin->config.allocate(plugin->config.arg, &list, &out, &err);
+		status = plugin->config.allocate(plugin->config.arg, plugin->resource, &list, &out,
+						 &err);
 	if (status == ERR_OK) {
 		plugin->stats.allocations++;
 		grpc_send(stream, buf_str(&out));
@@ -192,15 +196,15 @@ static void on_registered(void *arg, enum grpc_code code, const char *error, str
 		// The socket may be there before anybody accepts on it.
 		if (plugin->retry_ns >= RETRY_MAX_NS)
 			log_kv(LOG_WARN, "the kubelet does not take the registration", "why", error,
-			       "resource", plugin->config.resource, NULL);
+			       "resource", plugin->resource, NULL);
 		retry_later(plugin);
 		return;
 	}
 	plugin->stats.registrations++;
 	plugin->stats.is_registered = true;
 	plugin->retry_ns = RETRY_MIN_NS;
-	log_kv(LOG_INFO, "registered with the kubelet", "resource", plugin->config.resource,
-	       "socket", plugin->name, NULL);
+	log_kv(LOG_INFO, "registered with the kubelet", "resource", plugin->resource, "socket",
+	       plugin->name, NULL);
 	if (plugin->stream == NULL)
 		loop_timer_set(plugin->retry, STREAM_WAIT_NS);
 }
@@ -219,7 +223,12 @@ static void close_server(struct plugin *plugin)
 	plugin->stats.is_registered = false;
 	loop_timer_stop(plugin->waiting_timer);
 	loop_timer_stop(plugin->retry);
-	plugin->config.on_socket(plugin->config.arg, NULL);
+}
+
+static bool path_of(const struct plugin *plugin, char out[PATH_MAX])
+{
+	int n = snprintf(out, PATH_MAX, "%s/%s", plugin->config.dir, plugin->name);
+	return n > 0 && n < PATH_MAX;
 }
 
 static bool open_server(struct plugin *plugin)
@@ -227,10 +236,11 @@ static bool open_server(struct plugin *plugin)
 	char word[SOCKET_WORD + 1], path[PATH_MAX];
 	struct err err;
 	random_base62(word, SOCKET_WORD);
-	(void)snprintf(plugin->name, sizeof plugin->name, "%.100s-%s.sock", plugin->config.stem,
-		       word);
-	int n = snprintf(path, sizeof path, "%s/%s", plugin->config.dir, plugin->name);
-	if (n < 0 || (size_t)n >= sizeof path)
+	// Upstream's name of the socket, "nvidia-gpu.shared", with a word of this life.
+	const char *slash = strchr(plugin->resource, '/');
+	(void)snprintf(plugin->name, sizeof plugin->name, "nvidia-%.63s-%s.sock",
+		       slash == NULL ? plugin->resource : slash + 1, word);
+	if (!path_of(plugin, path))
 		return false;
 	if (grpc_server_new(plugin->loop, path, methods, ARRAY_COUNT(methods), plugin,
 			    &plugin->server, &err) != ERR_OK) {
@@ -238,7 +248,6 @@ static bool open_server(struct plugin *plugin)
 			log_err(LOG_WARN, "socket of the device plugin", &err);
 		return false;
 	}
-	plugin->config.on_socket(plugin->config.arg, plugin->name);
 	return true;
 }
 
@@ -254,7 +263,7 @@ static void begin(struct plugin *plugin)
 	}
 	const struct dp_register request = { .version = STR("v1beta1"),
 					     .endpoint = str_of(plugin->name),
-					     .resource = str_of(plugin->config.resource),
+					     .resource = str_of(plugin->resource),
 					     .prefers = true };
 	dp_put_register(&message, &request);
 	(void)snprintf(path, sizeof path, "%.4000s/kubelet.sock", plugin->config.dir);
@@ -274,6 +283,8 @@ err_status plugin_new(struct loop *loop, const struct plugin_config *config, str
 		return err_set(err, ERR_LIMIT, "no memory for the device plugin");
 	plugin->loop = loop;
 	plugin->config = *config;
+	plugin->config.resource = plugin->resource;
+	(void)snprintf(plugin->resource, sizeof plugin->resource, "%.63s", config->resource);
 	plugin->retry_ns = RETRY_MIN_NS;
 	plugin->list.limit = GRPC_MESSAGE_MAX_BYTES;
 	plugin->waiting_message.limit = GRPC_MESSAGE_MAX_BYTES;
@@ -295,15 +306,15 @@ void plugin_free(struct plugin *plugin)
 	free(plugin);
 }
 
-void plugin_set_devices(struct plugin *plugin, const struct dp_device *devices, size_t count)
+const char *plugin_resource(const struct plugin *plugin) { return plugin->resource; }
+
+void plugin_set_list(struct plugin *plugin, struct str list)
 {
-	AUTO(buf_done) struct buf list = { .limit = GRPC_MESSAGE_MAX_BYTES };
-	dp_put_list(&list, devices, count);
-	ASSERT(buf_ok(&list)); // whole GPUs are few
-	if (plugin->has_list && str_eq(buf_str(&list), buf_str(&plugin->list)))
+	ASSERT(list.len <= GRPC_MESSAGE_MAX_BYTES);
+	if (plugin->has_list && str_eq(list, buf_str(&plugin->list)))
 		return;
 	buf_clear(&plugin->list);
-	buf_put(&plugin->list, buf_str(&list));
+	buf_put(&plugin->list, list);
 	if (plugin->stream != NULL) {
 		plugin->stats.lists++;
 		grpc_send(plugin->stream, buf_str(&plugin->list));
@@ -319,6 +330,12 @@ void plugin_restart(struct plugin *plugin)
 	close_server(plugin);
 	plugin->retry_ns = RETRY_MIN_NS;
 	begin(plugin);
+}
+
+bool plugin_has_lost_socket(const struct plugin *plugin)
+{
+	char path[PATH_MAX];
+	return plugin->server != NULL && path_of(plugin, path) && access(path, F_OK) != 0;
 }
 
 void plugin_ask_again(struct plugin *plugin) { answer_waiting(plugin, false); }

@@ -18,18 +18,16 @@ typedef enum plugin_choice {
 
 struct plugin_config {
 	const char *dir;      // the kubelet's device plugin folder
-	const char *resource; // "nvidia.com/gpu"
-	const char *stem;     // of the socket: "nvidia-gpu"
+	const char *resource; // "nvidia.com/gpu"; copied
 	uint64_t wait_ns;     // how long a choice may be put off
 	void *arg;
 	// is_last: PLUGIN_LATER is no answer any more. ret_ids has room for request->available.
-	plugin_choice (*prefer)(void *arg, const struct dp_preferred *request, bool is_last,
-				struct str *ret_ids);
+	plugin_choice (*prefer)(void *arg, const char *resource, const struct dp_preferred *request,
+				bool is_last, struct str *ret_ids);
 	// All containers of one call; on success adds the containers' answers to out.
-	err_status (*allocate)(void *arg, const struct dp_allocate_list *request, struct buf *out,
+	err_status (*allocate)(void *arg, const char *resource,
+			       const struct dp_allocate_list *request, struct buf *out,
 			       struct err *err);
-	// The name of our socket changed; NULL: there is none now.
-	void (*on_socket)(void *arg, const char *name);
 };
 
 struct plugin_stats {
@@ -40,9 +38,12 @@ struct plugin_stats {
 MUST_USE err_status plugin_new(struct loop *loop, const struct plugin_config *config,
 			       struct plugin **ret, struct err *err);
 void plugin_free(struct plugin *plugin); // NULL allowed
-// The full list; sent on when it differs from the last one.
-void plugin_set_devices(struct plugin *plugin, const struct dp_device *devices, size_t count);
+const char *plugin_resource(const struct plugin *plugin);
+// The full list, a message for the kubelet; sent on when it differs from the last one.
+void plugin_set_list(struct plugin *plugin, struct str list);
 // Begins a new life: new socket, new registration. For a new kubelet or a lost socket.
 void plugin_restart(struct plugin *plugin);
+// Whether our socket file has gone although we serve it.
+bool plugin_has_lost_socket(const struct plugin *plugin);
 void plugin_ask_again(struct plugin *plugin);
 void plugin_stats(const struct plugin *plugin, struct plugin_stats *ret);

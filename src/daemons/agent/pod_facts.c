@@ -2,7 +2,7 @@
 #include "daemons/agent/pod_facts.h"
 
 #include "base/quantity.h"
-#include "journal/usage_event.h"
+#include "daemons/agent/offer.h"
 #include "k8s/kobj_tables.h"
 
 #include <stdio.h>
@@ -92,14 +92,26 @@ static const struct kobj_field POD_ROWS[] = {
 };
 static const struct kobj_table POD = KOBJ_TABLE_OF("Pod", struct pod, POD_ROWS, true);
 
+// The sum over the resource of whole GPUs and what may be shares: the others of its domain.
+static int64_t gpus_of(const struct kobj_pairs *limits, const char *resource)
+{
+	int64_t sum = 0;
+	for (size_t i = 0; i < limits->count; i++) {
+		int64_t amount = 0;
+		if (offer_is_ours(limits->items[i].key, resource) &&
+		    quantity_to_units(limits->items[i].value, &amount) && amount > 0)
+			sum += min_i64(amount, UINT32_MAX);
+	}
+	return sum;
+}
+
 static err_status take_containers(const containers *list, bool is_init, const char *resource,
 				  struct pod_facts *facts, struct err *err)
 {
 	for (size_t i = 0; i < list->count; i++) {
 		const struct container *from = &list->items[i];
-		struct str amount = kobj_pairs_get(&from->resources.limits, str_of(resource));
-		int64_t gpus = 0;
-		if (amount.data == NULL || !quantity_to_units(amount, &gpus) || gpus <= 0)
+		int64_t gpus = gpus_of(&from->resources.limits, resource);
+		if (gpus <= 0)
 			continue;
 		if (facts->container_count == POD_CONTAINERS_MAX)
 			return err_set(err, ERR_LIMIT, "pod %s has more than %d containers with %s",

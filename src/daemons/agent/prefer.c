@@ -80,3 +80,66 @@ bool prefer_choose(const struct prefer_device *devices, size_t count, size_t siz
 	ASSERT(any); // from place 0 with everything allowed there are always enough
 	return true;
 }
+
+// Shares of the GPU that are with other containers, or chosen for this one already.
+static uint32_t taken_of(const struct prefer_shared *gpu, uint32_t take)
+{
+	return gpu->total - gpu->available + take;
+}
+
+static bool is_better(const struct prefer_shared *gpus, const uint32_t *take, size_t a, size_t b,
+		      dp_policy policy)
+{
+	if (gpus[a].is_reserved != gpus[b].is_reserved)
+		return !gpus[a].is_reserved;
+	uint32_t taken_a = taken_of(&gpus[a], take[a]), taken_b = taken_of(&gpus[b], take[b]);
+	return policy == DP_PACKED ? taken_a > taken_b : taken_a < taken_b;
+}
+
+// The GPU that has enough for all, of several the best by the policy.
+static size_t whole_place(const struct prefer_shared *gpus, size_t count, size_t size,
+			  dp_policy policy, const uint32_t *take)
+{
+	size_t best = SIZE_MAX, musts_in = 0;
+	for (size_t i = 0; i < count; i++)
+		musts_in += gpus[i].must > 0 ? 1 : 0;
+	for (size_t i = 0; i < count; i++) {
+		bool is_possible = gpus[i].available >= size &&
+				   (musts_in == 0 || (musts_in == 1 && gpus[i].must > 0));
+		if (is_possible && (best == SIZE_MAX || is_better(gpus, take, i, best, policy)))
+			best = i;
+	}
+	return best;
+}
+
+bool prefer_shares(const struct prefer_shared *gpus, size_t count, size_t size, dp_policy policy,
+		   bool is_one_gpu, uint32_t ret_take[GPU_MAX])
+{
+	uint32_t take[GPU_MAX] = { 0 };
+	size_t available = 0, left = size;
+	ASSERT(count <= GPU_MAX);
+	for (size_t i = 0; i < count; i++) {
+		ASSERT(gpus[i].available <= gpus[i].total && gpus[i].must <= gpus[i].available);
+		available += gpus[i].available;
+		if (gpus[i].must > left)
+			return false;
+		take[i] = gpus[i].must;
+		left -= gpus[i].must;
+	}
+	if (size == 0 || size > available)
+		return false;
+	size_t place = is_one_gpu ? whole_place(gpus, count, size, policy, take) : SIZE_MAX;
+	for (; left > 0; left--) {
+		size_t best = place;
+		for (size_t i = 0; place == SIZE_MAX && i < count; i++) {
+			bool has_more = take[i] < gpus[i].available;
+			if (has_more &&
+			    (best == SIZE_MAX || is_better(gpus, take, i, best, policy)))
+				best = i;
+		}
+		ASSERT(best < count);
+		take[best]++;
+	}
+	memcpy(ret_take, take, sizeof take);
+	return true;
+}

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of the available devices a container should get: the ones the scheduler planned, if a
-// plan fits; else neighbours (a run of indexes with the smallest span), away from devices that
-// are planned for others where that is possible. Pure: answers at once, calls no driver.
+// Which of the available devices a container should get when no plan says it: neighbours (a run
+// of indexes with the smallest span), or of shared GPUs the shares by the policy; away from
+// devices that are planned for others where that is possible. Pure: answers at once, calls no
+// driver.
 #pragma once
 
-#include "gpu/gpu.h"
+#include "daemons/agent/dp_config.h"
 
 struct prefer_device {
 	uint32_t index;
@@ -18,3 +19,16 @@ struct prefer_device {
 // False when size is larger than what is available or the devices that must be in exceed it.
 MUST_USE bool prefer_choose(const struct prefer_device *devices, size_t count, size_t size,
 			    size_t *ret_chosen);
+
+struct prefer_shared {      // one GPU that is offered in shares
+	uint32_t total;     // shares of it
+	uint32_t available; // offered by the kubelet for this container
+	uint32_t must;      // of them, those that have to be among the chosen
+	bool is_reserved;   // planned for another pod
+};
+
+// How many shares to take of each GPU, its musts included. Distributed: of the GPU with the
+// fewest taken; packed: of the one with the most; ties go to the first. is_one_gpu: all of one
+// GPU if any has enough. False when size is larger than what is available or less than the musts.
+MUST_USE bool prefer_shares(const struct prefer_shared *gpus, size_t count, size_t size,
+			    dp_policy policy, bool is_one_gpu, uint32_t ret_take[GPU_MAX]);

@@ -11,6 +11,8 @@ enum {
 	ALLOCATIONS_MAX = 8192,
 	LIST_AGE_MAX_S = 60,
 	TENANT_WAIT_S = 60,
+	SETTLE_S = 2, // a pod's containers get their shares one after the other
+	SHARES_MAX = 65536,
 };
 
 struct usage *usage_new(const struct usage_config *config)
@@ -25,6 +27,8 @@ void usage_free(struct usage *usage)
 {
 	if (usage == NULL)
 		return;
+	for (size_t i = 0; i < usage->count; i++)
+		free(usage->items[i].held);
 	free(usage->items);
 	free(usage);
 }
@@ -52,13 +56,14 @@ struct usage_allocation *usage_add(struct usage *usage)
 		usage->room = room;
 	}
 	struct usage_allocation *item = &usage->items[usage->count++];
-	*item = (struct usage_allocation){ 0 };
+	*item = (struct usage_allocation){ .share_num = 1, .share_den = 1 };
 	return item;
 }
 
 static void remove_at(struct usage *usage, size_t i)
 {
 	ASSERT(i < usage->count);
+	free(usage->items[i].held);
 	usage->count--;
 	memmove(&usage->items[i], &usage->items[i + 1],
 		(usage->count - i) * sizeof usage->items[0]);
@@ -78,6 +83,36 @@ static bool uid_of(const struct usage_holder *holder, char out[USAGE_UID_BYTES])
 		return usage_text(out, USAGE_UID_BYTES, holder->pod_uid);
 	buf_printf(&text, STR_FMT "/" STR_FMT, STR_ARG(holder->namespace_), STR_ARG(holder->pod));
 	return usage_text(out, USAGE_UID_BYTES, buf_str(&text));
+}
+
+// Counts a share once however often it is shown; what was told stays as it was told.
+static bool take_share(struct usage_allocation *item, const struct usage_holder *holder,
+		       int64_t now_s)
+{
+	if (item->is_bound_told || holder->shares == 0)
+		return true;
+	// An id of a configuration gone by may have a number beyond what is offered now.
+	uint32_t shares = holder->share < holder->shares ? holder->shares : holder->share + 1;
+	if (item->held != NULL && holder->share < item->share_den)
+		shares = item->share_den;
+	if (shares > SHARES_MAX)
+		return false;
+	if (item->held == NULL || item->share_den != shares) {
+		uint64_t *held = calloc((shares + 63) / 64, sizeof held[0]);
+		if (held == NULL)
+			return false;
+		free(item->held);
+		item->held = held;
+		item->share_den = shares;
+		item->share_num = 0;
+	}
+	uint64_t bit = UINT64_C(1) << holder->share % 64;
+	if ((item->held[holder->share / 64] & bit) == 0) {
+		item->held[holder->share / 64] |= bit;
+		item->share_num++;
+		item->grown_s = now_s;
+	}
+	return true;
 }
 
 void usage_show(struct usage *usage, const struct usage_holder *holder, int64_t now_s)
@@ -100,6 +135,7 @@ void usage_show(struct usage *usage, const struct usage_holder *holder, int64_t 
 		ok = usage_text(item->gpu, sizeof item->gpu, holder->gpu) &&
 		     usage_text(item->pod_uid, sizeof item->pod_uid, str_of(uid));
 	}
+	ok = ok && take_share(item, holder, now_s);
 	if (ok && (is_new || (holder->is_first_choice && !item->is_bound_told)))
 		ok = usage_text(item->container, sizeof item->container, holder->container);
 	if (ok && item->pod[0] == '\0' && holder->pod.len > 0)
@@ -231,7 +267,8 @@ static bool tell(const struct usage *usage, struct usage_allocation *item, event
 		 int64_t t_s)
 {
 	struct usage_event event = usage_event_of(item, type, t_s);
-	event.share_num = event.share_den = 1;
+	event.share_num = item->share_num;
+	event.share_den = item->share_den;
 	if (usage->config.emit(usage->config.arg, &event) != ERR_OK)
 		return false;
 	// The tenant that was told first holds to the end, as after a restart.
@@ -244,6 +281,8 @@ static bool is_bound_due(const struct usage *usage, const struct usage_allocatio
 			 int64_t now_s)
 {
 	if (item->is_bound_told || item->bound_s == 0)
+		return false;
+	if (item->held != NULL && !item->is_ended && now_s - item->grown_s < SETTLE_S)
 		return false;
 	// What has ended without its tenant being known waits for it only so long.
 	bool waits_no_more = item->is_ended && now_s - item->last_s > TENANT_WAIT_S;
@@ -284,6 +323,16 @@ void usage_step(struct usage *usage, int64_t now_s)
 	}
 }
 
+void usage_sampled(struct usage *usage, const struct usage_allocation *item, uint32_t util_milli,
+		   uint64_t memory_mib)
+{
+	size_t i = (size_t)(item - usage->items);
+	ASSERT(i < usage->count);
+	usage->items[i].util_milli = util_milli;
+	usage->items[i].memory_mib = memory_mib;
+	usage->items[i].has_sample = true;
+}
+
 size_t usage_count(const struct usage *usage) { return usage->count; }
 
 const struct usage_allocation *usage_at(const struct usage *usage, size_t i)
@@ -292,12 +341,15 @@ const struct usage_allocation *usage_at(const struct usage *usage, size_t i)
 	return &usage->items[i];
 }
 
-const struct usage_allocation *usage_holder_of(const struct usage *usage, const char *gpu)
+const struct usage_allocation *usage_next_holder(const struct usage *usage, const char *gpu,
+						 size_t *at)
 {
-	for (size_t i = usage->count; i > 0; i--) {
-		const struct usage_allocation *item = &usage->items[i - 1];
-		if (!item->is_ended && strcmp(item->gpu, gpu) == 0)
-			return item;
+	for (; *at < usage->count; ++*at) {
+		const struct usage_allocation *item = &usage->items[usage->count - 1 - *at];
+		if (item->is_ended || strcmp(item->gpu, gpu) != 0)
+			continue;
+		++*at;
+		return item;
 	}
 	return NULL;
 }

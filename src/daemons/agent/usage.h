@@ -3,7 +3,8 @@
 // shows (PodResources, checkpoint) and what pods say (times, tenant), in any order and as often
 // as one likes, and emits each event once, when it knows all that belongs to it. What it knows
 // is rebuilt from the journal after a restart. Pure: time is given, events go to a callback.
-// An allocation is one pod on one whole GPU; its container is the first that holds the device.
+// An allocation is one pod on one GPU, whole or a share of it: the shares that its containers
+// hold, summed. Its container is the first that holds the device.
 #pragma once
 
 #include "daemons/agent/pod_facts.h"
@@ -21,13 +22,20 @@ struct usage_config {
 struct usage_holder {       // as a kubelet's source shows it
 	struct str pod_uid; // empty: only the name is known
 	struct str namespace_, pod, container, gpu;
-	bool is_first_choice; // of PodResources: its container replaces one of the checkpoint
+	uint32_t share, shares; // its number and of how many; shares 0: the whole GPU
+	bool is_first_choice;   // of PodResources: its container replaces one of the checkpoint
 };
 
 struct usage_allocation {
 	char gpu[USAGE_NAME_BYTES], container[USAGE_NAME_BYTES];
 	char pod_uid[USAGE_UID_BYTES], pod[USAGE_POD_BYTES], namespace_[USAGE_NAME_BYTES];
 	char tenant[USAGE_NAME_BYTES], request[USAGE_NAME_BYTES * 2];
+	uint32_t share_num, share_den; // 1/1: the whole GPU
+	uint64_t *held;                // bit of each share seen; NULL for a whole GPU; owned
+	int64_t grown_s;               // when the last of them was first seen
+	uint32_t util_milli;           // of the last sample
+	uint64_t memory_mib;
+	bool has_sample;
 	int64_t first_s, last_s;     // when the kubelet's sources first and last showed it
 	int64_t closed_s;            // since when it is told and not shown any more, 0: not
 	int64_t bound_s, released_s; // 0: not known yet
@@ -72,9 +80,14 @@ void usage_step(struct usage *usage, int64_t now_s);
 struct usage_event usage_event_of(const struct usage_allocation *item, event_type type,
 				  int64_t t_s);
 
+// Keeps the sample with the allocation, which is one of usage.
+void usage_sampled(struct usage *usage, const struct usage_allocation *item, uint32_t util_milli,
+		   uint64_t memory_mib);
+
 size_t usage_count(const struct usage *usage);
 const struct usage_allocation *usage_at(const struct usage *usage, size_t i);
-// The allocation that holds the GPU now, NULL if none.
-const struct usage_allocation *usage_holder_of(const struct usage *usage, const char *gpu);
+// The next allocation after *at (0 at first) that holds the GPU now, newest first; NULL: no more.
+const struct usage_allocation *usage_next_holder(const struct usage *usage, const char *gpu,
+						 size_t *at);
 // Allocations told since the start with a time that was the best that was known.
 uint64_t usage_guessed(const struct usage *usage);

@@ -26,6 +26,9 @@ void usage_save(const struct usage *usage, bool only_untold, struct buf *out)
 			buf_printf(out, ",\"released\":%" PRId64, item->released_s);
 		if (item->is_guessed)
 			buf_put_c(out, ",\"guessed\":true");
+		if (item->share_den > 1)
+			buf_printf(out, ",\"num\":%" PRIu32 ",\"den\":%" PRIu32, item->share_num,
+				   item->share_den);
 		put_text(out, "gpu", item->gpu);
 		put_text(out, "uid", item->pod_uid);
 		put_text(out, "namespace", item->namespace_);
@@ -59,6 +62,16 @@ static bool load_texts(const json_t *object, struct usage_allocation *item)
 	return item->gpu[0] != '\0' && item->pod_uid[0] != '\0';
 }
 
+static bool load_share(const json_t *object, struct usage_allocation *item)
+{
+	int64_t num = json_int(object, "num", 1), den = json_int(object, "den", 1);
+	if (num < 1 || den < num || den > UINT16_MAX + 1)
+		return false;
+	item->share_num = (uint32_t)num;
+	item->share_den = (uint32_t)den;
+	return true;
+}
+
 void usage_load_line(struct usage *usage, struct str line)
 {
 	AUTO(json_decrefp) json_t *object = NULL;
@@ -74,7 +87,7 @@ void usage_load_line(struct usage *usage, struct str line)
 	loaded.is_guessed = json_bool(object, "guessed", false);
 	loaded.is_bound_told = told >= 1;
 	loaded.is_released_told = told >= 2;
-	if (!load_texts(object, &loaded) ||
+	if (!load_texts(object, &loaded) || !load_share(object, &loaded) ||
 	    usage_find(usage, str_of(loaded.gpu), str_of(loaded.pod_uid)) != NULL)
 		return;
 	loaded.has_tenant = loaded.tenant[0] != '\0';
@@ -92,6 +105,10 @@ static void load_bound(struct usage_allocation *item, const struct usage_event *
 	memcpy(item->container, event->container, sizeof item->container);
 	memcpy(item->tenant, event->tenant, sizeof item->tenant);
 	memcpy(item->request, event->request, sizeof item->request);
+	if (event->share_den > 0) {
+		item->share_num = event->share_num;
+		item->share_den = event->share_den;
+	}
 	item->bound_s = item->first_s = item->last_s = event->t_s;
 	item->has_tenant = item->is_bound_told = item->is_shown = true;
 }

@@ -247,6 +247,79 @@ static bool in_no_list(void *arg, const char *uid)
 	return false;
 }
 
+static bool has_holder(const struct usage *usage, const char *gpu)
+{
+	size_t at = 0;
+	return usage_next_holder(usage, gpu, &at) != NULL;
+}
+
+// What is shown of a pod's shares, in this order, and what its bound event says.
+static void check_shares(struct check *c)
+{
+	static const struct {
+		const char *name;
+		uint32_t shares[5][2]; // number, of how many; of 0: the end
+		uint32_t num, den;
+	} cases[] = {
+		{ "one of four", { { 2, 4 } }, 1, 4 },
+		{ "two of four", { { 2, 4 }, { 3, 4 } }, 2, 4 },
+		{ "one, shown by both sources", { { 2, 4 }, { 2, 4 } }, 1, 4 },
+		{ "all", { { 0, 2 }, { 1, 2 } }, 2, 2 },
+		{ "the only one", { { 0, 1 } }, 1, 1 },
+		{ "far ones", { { 64, 1000 }, { 0, 1000 }, { 999, 1000 } }, 3, 1000 },
+		{ "of an older configuration", { { 5, 2 } }, 1, 6 },
+		{ "more shares since", { { 1, 4 }, { 1, 8 } }, 1, 4 },
+		{ "fewer shares since", { { 3, 4 }, { 3, 2 } }, 1, 4 },
+	};
+	for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+		struct usage *usage = new_usage(false);
+		struct usage_holder holder = { .pod_uid = STR("u"),
+					       .namespace_ = STR("n"),
+					       .pod = STR("p"),
+					       .container = STR("main"),
+					       .gpu = STR("GPU-0") };
+		book.count = 0;
+		usage_show_begin(usage);
+		for (size_t j = 0; j < 5 && cases[i].shares[j][1] > 0; j++) {
+			holder.share = cases[i].shares[j][0];
+			holder.shares = cases[i].shares[j][1];
+			usage_show(usage, &holder, 1000);
+		}
+		usage_show_end(usage, 1000);
+		usage_step(usage, 1000);
+		CHECK_INT(c, "more may come in a moment", book.count, 0);
+		AUTO(buf_done) struct buf lines = { 0 };
+		usage_save(usage, true, &lines);
+		usage_free(usage);
+		usage = new_usage(false);
+		load_lines(usage, &lines);
+		usage_step(usage, 1010);
+		CHECK_INT(c, cases[i].name, book.count, 1);
+		CHECK_INT(c, cases[i].name, book.events[0].share_num, cases[i].num);
+		CHECK_INT(c, cases[i].name, book.events[0].share_den, cases[i].den);
+		CHECK(c, cases[i].name, has_holder(usage, "GPU-0"));
+		holder.share = 0;
+		usage_show(usage, &holder, 1011);
+		usage_show_begin(usage);
+		usage_show_end(usage, 1020);
+		usage_step(usage, 1020);
+		CHECK_INT(c, cases[i].name, book.count, 2);
+		CHECK_INT(c, "released as it was bound", book.events[1].share_num, cases[i].num);
+		usage_free(usage);
+	}
+	struct usage *usage = new_usage(false);
+	struct usage_event bound = { .type = EVENT_BOUND,
+				     .t_s = 5,
+				     .gpu = "GPU-1",
+				     .pod_uid = "u",
+				     .share_num = 3,
+				     .share_den = 8 };
+	usage_load_event(usage, &bound);
+	CHECK_INT(c, "from the journal", usage_at(usage, 0)->share_num, 3);
+	CHECK_INT(c, "from the journal", usage_at(usage, 0)->share_den, 8);
+	usage_free(usage);
+}
+
 static void check_odd(struct check *c)
 {
 	struct usage *usage = new_usage(true);
@@ -265,7 +338,7 @@ static void check_odd(struct check *c)
 	usage_tenant(usage, "team-0", "tenant");
 	usage_step(usage, 2120);
 	CHECK_INT(c, "bound", book.count, 1);
-	CHECK(c, "holder", usage_holder_of(usage, "GPU-0") != NULL);
+	CHECK(c, "holder", has_holder(usage, "GPU-0"));
 	usage_pods_listed(usage, 2900, in_no_list, NULL);
 	usage_step(usage, 2900);
 	CHECK_INT(c, "gone unseen: released at the last sight", book.count, 2);
@@ -274,7 +347,7 @@ static void check_odd(struct check *c)
 	show(usage, 0, true, 3000);
 	usage_step(usage, 3000);
 	CHECK_INT(c, "shown again by an old file: told once", book.count, 2);
-	CHECK(c, "no holder", usage_holder_of(usage, "GPU-0") == NULL);
+	CHECK(c, "no holder", !has_holder(usage, "GPU-0"));
 	usage_free(usage);
 
 	usage = new_usage(true);
@@ -379,6 +452,7 @@ int main(void)
 	check_random(&c);
 	check_ends(&c);
 	check_odd(&c);
+	check_shares(&c);
 	check_late_tenant(&c);
 	check_energy(&c);
 	buf_done(&disk.snapshot);

@@ -120,6 +120,52 @@ static void test_single(struct check *c)
 	CHECK_STR(c, "two", str_of(err.text), "wanted one YAML document, found 2");
 }
 
+static void test_lines(struct check *c)
+{
+	static const char text[] = "version: v1\n"
+				   "sharing:\n"
+				   "  resources:\n"
+				   "  - name: a\n"
+				   "    devices: [0,\n"
+				   "      1]\n"
+				   "  - {name: b,\n"
+				   "     more: {x: 1}}\n"
+				   "  - - deep\n"
+				   "\n"
+				   "? last\n"
+				   ": |\n"
+				   "  text\n"
+				   "a.b: 1\n";
+	static const struct {
+		const char *path;
+		size_t line;
+	} cases[] = {
+		{ "version", 1 },
+		{ "sharing", 2 },
+		{ "sharing.resources", 3 },
+		{ "sharing.resources[0]", 4 },
+		{ "sharing.resources[0].name", 4 },
+		{ "sharing.resources[0].devices", 5 },
+		{ "sharing.resources[0].devices[0]", 5 },
+		{ "sharing.resources[0].devices[1]", 6 },
+		{ "sharing.resources[1]", 7 },
+		{ "sharing.resources[1].name", 7 },
+		{ "sharing.resources[1].more.x", 8 },
+		{ "sharing.resources[2][0]", 9 },
+		{ "last", 11 },
+		{ "a.b", 14 },
+		{ "", 0 },
+		{ "resources", 0 },
+		{ "sharing.resources[3]", 0 },
+		{ "sharing.resources[0].devices[2]", 0 },
+	};
+	for (size_t i = 0; i < ARRAY_COUNT(cases); i++)
+		CHECK_INT(c, cases[i].path, yaml_line_of(str_of(text), cases[i].path),
+			  cases[i].line);
+	CHECK_INT(c, "no YAML", yaml_line_of(STR("a: [1\nb: }"), "b"), 0);
+	CHECK_INT(c, "after an error", yaml_line_of(STR("a: 1\nb: ]"), "a"), 1);
+}
+
 int main(void)
 {
 	struct check c = { 0 };
@@ -127,5 +173,6 @@ int main(void)
 	test_refused(&c);
 	test_limits(&c);
 	test_single(&c);
+	test_lines(&c);
 	return check_done(&c);
 }

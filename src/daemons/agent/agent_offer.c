@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the agent offers to the kubelet: configuration, GPUs and holders come together here.
+#include "daemons/agent/agent.h"
+
+#include "daemons/agent/cdi.h"
+#include "sys/log.h"
+
+#include <stdio.h>
+
+// After a GPU's form changed, until what was just given out in the old form has shown.
+static const uint64_t SETTLE_NS = 3000 * UINT64_C(1000000);
+
+static bool is_same_form(const struct offer_gpu *a, const struct offer_gpu *b)
+{
+	return a->replicas == b->replicas && strcmp(a->resource, b->resource) == 0;
+}
+
+// A GPU of which somebody holds the old form is given to nobody in the new one.
+static void hold_back(struct agent *agent)
+{
+	uint64_t now_ns = loop_now_ns(agent->loop);
+	for (uint32_t slot = 0; slot < agent->offer.count; slot++) {
+		uint64_t since_ns = agent->form_changed_ns[slot];
+		agent->is_held_back[slot] =
+			(since_ns != 0 && now_ns - since_ns < SETTLE_NS) ||
+			offer_is_held_otherwise(&agent->offer.gpus[slot], meter_usage(agent->meter),
+						monitor_gpu(agent->monitor, slot)->info.uuid);
+	}
+}
+
+static bool write_cdi(struct agent *agent)
+{
+	const struct dp_config *dp = &agent->dp;
+	struct gpu_info gpus[GPU_MAX];
+	struct err err;
+	size_t count = 0;
+	for (uint32_t slot = 0; slot < monitor_count(agent->monitor); slot++) {
+		if (monitor_gpu(agent->monitor, slot)->is_known)
+			gpus[count++] = monitor_gpu(agent->monitor, slot)->info;
+	}
+	const struct cdi_config cdi = {
+		.dir = agent->config.cdi_dir,
+		.driver_root = agent->config.driver_root,
+		.host_root = dp->driver_root[0] == '\0' ? NULL : dp->driver_root,
+		.host_dev_root = dp->dev_root[0] == '\0' ? NULL : dp->dev_root,
+		.by_index = dp->ids_by_index,
+		.mounts = agent->config.mounts,
+		.mount_count = agent->config.mount_count,
+	};
+	if (count == 0 || cdi_write(&cdi, gpus, count, &err) == ERR_OK)
+		return true;
+	log_err(LOG_ERROR, "CDI specification is not written; nothing is offered", &err);
+	return false;
+}
+
+// Plans anew with the GPUs that there are; what stays as it was keeps its times.
+static err_status plan(struct agent *agent, const struct dp_config *dp, struct err *err)
+{
+	struct offer next;
+	err_status status = offer_plan(dp, agent->config.resource, monitor_gpus(agent->monitor),
+				       monitor_count(agent->monitor), &next, err);
+	if (status != ERR_OK)
+		return status;
+	for (uint32_t slot = 0; slot < next.count; slot++) {
+		const struct offer_gpu *before = &agent->offer.gpus[slot];
+		bool is_changed = slot < agent->offer.count && before->resource[0] != '\0' &&
+				  !is_same_form(before, &next.gpus[slot]);
+		if (is_changed)
+			agent->form_changed_ns[slot] = loop_now_ns(agent->loop);
+		if (is_changed)
+			loop_timer_set(agent->settle, SETTLE_NS);
+	}
+	agent->offer = next;
+	return ERR_OK;
+}
+
+void agent_offer(struct agent *agent)
+{
+	struct err err = { 0 };
+	struct dp_source_stats source;
+	dp_source_stats(agent->source, &source);
+	if (!monitor_is_ready(agent->monitor) || !source.is_loaded)
+		return;
+	agent->is_offer_bad = plan(agent, &agent->dp, &err) != ERR_OK;
+	if (agent->is_offer_bad && strcmp(agent->offer_why, err.text) != 0)
+		log_err(LOG_ERROR, "these GPUs cannot be offered as configured", &err);
+	(void)snprintf(agent->offer_why, sizeof agent->offer_why, "%s", err.text);
+	// The specification first: a device must not be offered before its name resolves.
+	if (agent->offer.count == 0 || !write_cdi(agent))
+		return;
+	hold_back(agent);
+	resources_offer(agent->resources, &agent->offer, monitor_gpus(agent->monitor),
+			agent->is_held_back);
+}
+
+static err_status apply(void *arg, const struct dp_config *config, struct err *err)
+{
+	struct agent *agent = arg;
+	if (agent->monitor != NULL && monitor_is_ready(agent->monitor)) {
+		err_status status = plan(agent, config, err);
+		if (status != ERR_OK)
+			return status;
+	}
+	agent->dp = *config;
+	if (agent->source != NULL) // else the start goes on
+		loop_defer(agent->loop, agent_offer_later, agent);
+	return ERR_OK;
+}
+
+void agent_offer_later(void *arg) { agent_offer(arg); }
+
+uint32_t agent_shares_of(void *arg, struct str uuid)
+{
+	const struct agent *agent = arg;
+	uint32_t slot = 0;
+	if (monitor_find(agent->monitor, uuid, &slot) == NULL || slot >= agent->offer.count)
+		return 1;
+	return (uint32_t)max_size(agent->offer.gpus[slot].replicas, 1);
+}
+
+static void on_label(void *arg, const char *value)
+{
+	struct agent *agent = arg;
+	dp_source_label(agent->source, value);
+}
+
+err_status agent_start_source(struct agent *agent, struct err *err)
+{
+	const struct agent_config *from = &agent->config;
+	const struct dp_source_config source = {
+		.file = from->dp_file,
+		.dir = from->dp_dir,
+		.default_name = from->dp_default,
+		.fallbacks = from->dp_fallbacks,
+		.kept_path = agent->kept_path,
+		.waits_for_label = agent->client != NULL,
+		.flags = agent->config.dp_flags,
+		.arg = agent,
+		.apply = apply,
+	};
+	const struct node_label_config label = {
+		.node = from->node_name, .label = from->dp_label, .arg = agent, .on_value = on_label
+	};
+	(void)snprintf(agent->kept_path, sizeof agent->kept_path, "%.3000s/plugin-config-name",
+		       from->state_dir);
+	agent->settle = loop_timer_new(agent->loop, agent_offer_later, agent);
+	err_status status = dp_source_new(agent->loop, &source, &agent->source, err);
+	if (status == ERR_OK && from->dp_dir != NULL && agent->client != NULL)
+		status = node_label_new(agent->client, &label, &agent->label, err);
+	return status;
+}

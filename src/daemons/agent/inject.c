@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemons/agent/inject.h"
+
+#include "daemons/agent/cdi.h"
+#include "daemons/agent/dp_proto.h"
+#include "sys/random.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define MOUNTS_DIR "/var/run/nvidia-container-devices"
+#define IMEX_MOUNT MOUNTS_DIR "/imex/0"
+#define MPS_CONTAINER_DIR "/mps"
+
+enum {
+	ENVS_MAX = 8,
+	MOUNTS_MAX = GPU_MAX + 4,
+	NODES_MAX = GPU_MAX + 8,
+	ARENA_BYTES = 256 * 1024,
+	WORD = 16,
+};
+
+// The answer while it grows; its texts live in the arena.
+struct answer {
+	struct arena *arena;
+	struct dp_pair envs[ENVS_MAX], annotation;
+	struct dp_mount mounts[MOUNTS_MAX];
+	struct dp_node nodes[NODES_MAX];
+	struct str cdi_names[GPU_MAX];
+	struct dp_allocated parts;
+};
+
+static void add_env(struct answer *answer, const char *name, const char *value)
+{
+	ASSERT(answer->parts.env_count < ENVS_MAX);
+	answer->envs[answer->parts.env_count++] = (struct dp_pair){ str_of(name), str_of(value) };
+}
+
+static void add_mount(struct answer *answer, const char *host, const char *container, bool is_ro)
+{
+	ASSERT(answer->parts.mount_count < MOUNTS_MAX);
+	answer->mounts[answer->parts.mount_count++] =
+		(struct dp_mount){ str_of(container), str_of(host), is_ro };
+}
+
+static const char *id_of(const struct inject *inject, struct answer *answer,
+			 const struct gpu_info *gpu)
+{
+	return inject->config->ids_by_index ? arena_printf(answer->arena, "%" PRIu32, gpu->index)
+					    : gpu->uuid;
+}
+
+static const char *join(const struct inject *inject, const struct inject_request *request,
+			struct answer *answer, const char *prefix)
+{
+	AUTO(buf_done) struct buf out = { 0 };
+	for (size_t i = 0; i < request->count; i++)
+		buf_printf(&out, "%s%s%s", i == 0 ? "" : ",", prefix,
+			   id_of(inject, answer, request->gpus[i]));
+	return arena_cstr(answer->arena, buf_str(&out));
+}
+
+static void add_cdi(const struct inject *inject, const struct inject_request *request,
+		    struct answer *answer)
+{
+	const struct dp_config *config = inject->config;
+	for (size_t i = 0; (config->lists & DP_LIST_CDI_CRI) != 0 && i < request->count; i++)
+		answer->cdi_names[answer->parts.cdi_count++] = str_of(arena_printf(
+			answer->arena, CDI_KIND "=%s", id_of(inject, answer, request->gpus[i])));
+	if ((config->lists & DP_LIST_CDI_ANNOTATIONS) == 0)
+		return;
+	char word[WORD + 1];
+	random_base62(word, WORD);
+	answer->annotation = (struct dp_pair){
+		str_of(arena_printf(answer->arena, "%snvidia-device-plugin_%s",
+				    config->annotation_prefix, word)),
+		str_of(join(inject, request, answer, CDI_KIND "=")),
+	};
+	answer->parts.annotation_count = 1;
+}
+
+static void add_volume_mounts(const struct inject *inject, const struct inject_request *request,
+			      struct answer *answer)
+{
+	for (size_t i = 0; i < request->count; i++)
+		add_mount(answer, "/dev/null",
+			  arena_printf(answer->arena, MOUNTS_DIR "/%s",
+				       id_of(inject, answer, request->gpus[i])),
+			  false);
+	if (inject->config->has_imex_channel)
+		add_mount(answer, "/dev/null", IMEX_MOUNT, false);
+}
+
+static void add_node(const struct inject *inject, struct answer *answer, const char *name)
+{
+	const struct dp_config *config = inject->config;
+	const char *root = config->dev_root[0] != '\0'      ? config->dev_root
+			   : config->driver_root[0] != '\0' ? config->driver_root
+							    : inject->driver_root;
+	struct str trimmed = str_of(root);
+	while (trimmed.len > 0 && trimmed.data[trimmed.len - 1] == '/')
+		trimmed.len--;
+	ASSERT(answer->parts.node_count < NODES_MAX);
+	answer->nodes[answer->parts.node_count++] = (struct dp_node){
+		str_of(arena_printf(answer->arena, "/dev/%s", name)),
+		str_of(arena_printf(answer->arena, STR_FMT "/dev/%s", STR_ARG(trimmed), name)),
+	};
+}
+
+static void add_nodes(const struct inject *inject, const struct inject_request *request,
+		      struct answer *answer)
+{
+	for (size_t i = 0; cdi_control_name(i) != NULL; i++) {
+		if (cdi_look(inject->driver_root, cdi_control_name(i)).exists)
+			add_node(inject, answer, cdi_control_name(i));
+	}
+	for (size_t i = 0; i < request->count; i++)
+		add_node(inject, answer,
+			 arena_printf(answer->arena, "nvidia%" PRIu32, request->gpus[i]->minor));
+}
+
+static void add_older(const struct inject *inject, const struct inject_request *request,
+		      struct answer *answer)
+{
+	const struct dp_config *config = inject->config;
+	bool is_mounts = (config->lists & DP_LIST_VOLUME_MOUNTS) != 0;
+	if (is_mounts)
+		add_volume_mounts(inject, request, answer);
+	// One variable, two ways to read it: with both strategies the list stands in the mounts.
+	add_env(answer, "NVIDIA_VISIBLE_DEVICES",
+		is_mounts ? MOUNTS_DIR : join(inject, request, answer, ""));
+	if (config->has_imex_channel && !is_mounts)
+		add_env(answer, "NVIDIA_IMEX_CHANNELS", "0");
+	if (config->pass_device_specs)
+		add_nodes(inject, request, answer);
+	if (config->gdrcopy)
+		add_env(answer, "NVIDIA_GDRCOPY", "enabled");
+	if (config->gds)
+		add_env(answer, "NVIDIA_GDS", "enabled");
+	if (config->mofed)
+		add_env(answer, "NVIDIA_MOFED", "enabled");
+}
+
+static void add_mps(const struct inject *inject, const struct inject_request *request,
+		    struct answer *answer)
+{
+	const char *root = inject->config->mps_root;
+	const char *pipe =
+		arena_printf(answer->arena, MPS_CONTAINER_DIR "/%s/pipe", request->resource);
+	add_env(answer, "CUDA_MPS_PIPE_DIRECTORY", pipe);
+	add_mount(answer, arena_printf(answer->arena, "%s/%s/pipe", root, request->resource), pipe,
+		  false);
+	add_mount(answer, arena_printf(answer->arena, "%s/shm", root), "/dev/shm", false);
+}
+
+bool inject_put(const struct inject *inject, const struct inject_request *request, struct buf *out)
+{
+	AUTO(arena_freep) struct arena *arena = arena_new(ARENA_BYTES);
+	struct answer answer = { .arena = arena };
+	ASSERT(request->count <= GPU_MAX);
+	if (arena == NULL)
+		return false;
+	if ((inject->config->lists & DP_LIST_ANY_CDI) != 0)
+		add_cdi(inject, request, &answer);
+	if ((inject->config->lists & ~(unsigned)DP_LIST_ANY_CDI) != 0)
+		add_older(inject, request, &answer);
+	else // runtimes with a hook of their own must add nothing to the CDI names
+		add_env(&answer, "NVIDIA_VISIBLE_DEVICES", "void");
+	if (request->is_mps)
+		add_mps(inject, request, &answer);
+	answer.parts.envs = answer.envs;
+	answer.parts.mounts = answer.mounts;
+	answer.parts.nodes = answer.nodes;
+	answer.parts.annotations = &answer.annotation;
+	answer.parts.cdi_names = answer.cdi_names;
+	dp_put_allocated(out, &answer.parts);
+	return buf_ok(out);
+}

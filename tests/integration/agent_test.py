@@ -43,8 +43,8 @@ def free_port():
 class Rig:
     """Emulated GPUs and an agent; state may lie elsewhere."""
 
-    def __init__(self, folder, config=None, state=None):
-        self.folder, self.config, self.port = folder, {}, free_port()
+    def __init__(self, folder, config=None, state=None, flags=None):
+        self.folder, self.config, self.port, self.flags = folder, {}, free_port(), flags or {}
         for name in ("emu", "dp", "driver"):
             (folder / name).mkdir()
         self.state = state or folder / "state"
@@ -62,7 +62,8 @@ class Rig:
         options = {"node-name": "node1", "device-plugin-dir": self.folder / "dp", "cdi-dir": self.folder / "cdi",
                    "pod-resources-socket": self.folder / "pods.sock", "state-dir": self.state,
                    "driver-root": self.folder / "driver", "nvml-library": BUILD / "emulator" / "libnvidia-ml.so.1",
-                   "listen": f"127.0.0.1:{self.port}", "config": self.folder / "agent.yaml", "kubeconfig": "none"}
+                   "listen": f"127.0.0.1:{self.port}", "config": self.folder / "agent.yaml", "kubeconfig": "none",
+                   **self.flags}
         self.agent = subprocess.Popen([AGENT, *(f"--{name}={value}" for name, value in options.items())],
                                       stderr=self.log, env={**os.environ, "GPUAAS_EMU": str(self.folder / "emu")})
 
@@ -117,6 +118,54 @@ def test_bad_configuration_says_where(tmp_path):
     (tmp_path / "agent.yaml").write_text("health:\n  probeMs: soon\n")
     run = subprocess.run([AGENT, "--node-name=n", f"--config={tmp_path}/agent.yaml"], capture_output=True, text=True)
     assert run.returncode == 2 and f"{tmp_path}/agent.yaml: health.probeMs must be a whole number" in run.stderr
+
+
+@pytest.mark.parametrize("text, code, said", [
+    ("version: v1\nflags: {migStrategy: none, plugin: {deviceListStrategy: [envvar, cdi-cri]}}\n", 0, "resource: nvidia.com/gpu"),
+    ("version: v1\nflags:\n  plugin:\n    passDeviceSpec: true\n", 2, "dp.yaml: line 4: flags.plugin.passDeviceSpec: is no key"),
+    ("version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - {name: gpu, replicas: 1}\n", 2,
+     "dp.yaml: line 5: sharing.timeSlicing.resources[0].replicas: must be a whole number of at least 2"),
+    ("version: v1\nsharing: [\n", 2, "dp.yaml: line 3: "),
+])
+def test_configuration_of_upstream(tmp_path, text, code, said):
+    (tmp_path / "dp.yaml").write_text(text)
+    run = subprocess.run([AGENT, "--node-name=n", "--check-config", "--pass-device-specs", f"--config-file={tmp_path}/dp.yaml"],
+                         capture_output=True, text=True)
+    assert (run.returncode, said in run.stdout + run.stderr) == (code, True), run
+
+
+def test_configuration_of_environment(tmp_path):
+    run = subprocess.run([AGENT, "--node-name=n", "--check-config"], capture_output=True, text=True,
+                         env={**os.environ, "DEVICE_LIST_STRATEGY": "all"})
+    assert run.returncode == 2 and "$DEVICE_LIST_STRATEGY: \"all\" is not known here" in run.stderr
+
+
+def test_configurations_of_a_folder(tmp_path):
+    """Without a label: the default, else a file `default`, else the only one; replaced as a config map is."""
+    folder = tmp_path / "configs"
+    (folder / "..one").mkdir(parents=True)
+    (folder / "..one" / "only").write_text("version: v1\n")
+    (folder / "..data").symlink_to("..one")
+    (folder / "only").symlink_to("..data/only")
+    with contextlib.closing(Rig(tmp_path, flags={"config-file-srcdir": folder})) as rig:
+        wait_until(lambda: 'plugin_config_info{name="only"} 1' in rig.get("/metrics"), "the only one is taken")
+        (folder / "..two").mkdir()
+        (folder / "..two" / "only").write_text("version: v1\nsharing: {mps: {resources: [{name: gpu, replicas: 2}]}}\n")
+        (folder / "next").symlink_to("..two")
+        (folder / "next").rename(folder / "..data")
+        wait_until(lambda: rig.metric("plugin_config_failing") == 1, "a broken one is stated")
+        assert "sharing.mps needs flags.mpsRoot" in (tmp_path / "agent.log").read_text()
+        (folder / "default").write_text("version: v1\n")
+        wait_until(lambda: 'plugin_config_info{name="default"} 1' in rig.get("/metrics"), "default comes first")
+        assert rig.metric("plugin_config_failing") == 0
+        assert rig.stop() == 0
+
+
+def test_broken_configuration_at_start(tmp_path):
+    (tmp_path / "dp.yaml").write_text("version: v1\nflag: {}\n")
+    with contextlib.closing(Rig(tmp_path, flags={"config-file": tmp_path / "dp.yaml"})) as rig:
+        assert rig.agent.wait(timeout=10) == 1
+        assert "line 2: flag: is no key of file v1" in (tmp_path / "agent.log").read_text()
 
 
 def test_pages(rig):

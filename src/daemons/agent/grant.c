@@ -101,7 +101,8 @@ static bool search_fill(struct search *search)
 	search->items = calloc(available->count + 1, sizeof search->items[0]);
 	if (search->items == NULL)
 		return false;
-	qsort(must->items, must->count, sizeof must->items[0], by_id);
+	if (must->count > 0)
+		qsort(must->items, must->count, sizeof must->items[0], by_id);
 	for (size_t i = 0; i < available->count; i++) {
 		struct item *item = &search->items[search->count++];
 		struct str uuid = { 0 };

@@ -16,24 +16,46 @@ static void copy_text(char *out, size_t out_bytes, struct str text)
 	(void)snprintf(out, out_bytes, STR_FMT, STR_ARG(text));
 }
 
+static size_t read_devices(struct str message, struct fake_device *ret_devices)
+{
+	struct pb_reader reader = pb_reader_of(message);
+	struct pb_field field;
+	size_t count = 0;
+	while (pb_next(&reader, &field) && count < FAKE_DEVICES_MAX) {
+		struct pb_reader device = pb_reader_of(field.bytes);
+		struct pb_field part;
+		struct fake_device *to = &ret_devices[count++];
+		while (pb_next(&device, &part)) {
+			if (part.number == 1)
+				copy_text(to->id, FAKE_ID_BYTES, part.bytes);
+			if (part.number == 2)
+				to->is_healthy = str_eq_c(part.bytes, "Healthy");
+		}
+	}
+	return count;
+}
+
 static void on_devices(void *arg, struct str message)
 {
 	struct fake_kubelet *kubelet = arg;
-	struct pb_reader reader = pb_reader_of(message);
-	struct pb_field field;
 	kubelet->lists++;
-	kubelet->device_count = 0;
-	while (pb_next(&reader, &field) && kubelet->device_count < FAKE_DEVICES_MAX) {
-		struct pb_reader device = pb_reader_of(field.bytes);
-		struct pb_field part;
-		size_t i = kubelet->device_count++;
-		while (pb_next(&device, &part)) {
-			if (part.number == 1)
-				copy_text(kubelet->devices[i].id, FAKE_ID_BYTES, part.bytes);
-			if (part.number == 2)
-				kubelet->devices[i].is_healthy = str_eq_c(part.bytes, "Healthy");
-		}
-	}
+	kubelet->device_count = read_devices(message, kubelet->devices);
+}
+
+static void on_other_devices(void *arg, struct str message)
+{
+	struct fake_plugin *plugin = arg;
+	plugin->lists++;
+	plugin->device_count = read_devices(message, plugin->devices);
+}
+
+static void on_other_end(void *arg, enum grpc_code code, const char *error, struct str message)
+{
+	struct fake_plugin *plugin = arg;
+	(void)code;
+	(void)error;
+	(void)message;
+	plugin->stream = NULL;
 }
 
 static void on_stream_end(void *arg, enum grpc_code code, const char *error, struct str message)
@@ -48,14 +70,16 @@ static void on_stream_end(void *arg, enum grpc_code code, const char *error, str
 
 static void path_of_plugin(const struct fake_kubelet *kubelet, char out[400])
 {
-	(void)snprintf(out, 400, "%s/%s", kubelet->dir, kubelet->endpoint);
+	const struct fake_plugin *target = kubelet->target;
+	(void)snprintf(out, 400, "%s/%s", kubelet->dir,
+		       target == NULL ? kubelet->endpoint : target->endpoint);
 }
 
 static void dial(void *arg)
 {
 	struct fake_kubelet *kubelet = arg;
 	char path[400];
-	path_of_plugin(kubelet, path);
+	(void)snprintf(path, sizeof path, "%s/%s", kubelet->dir, kubelet->endpoint);
 	if (kubelet->stream != NULL) { // the older endpoint is dropped
 		grpc_call_cancel(kubelet->stream);
 		kubelet->streams_open--;
@@ -69,6 +93,38 @@ static void dial(void *arg)
 	kubelet->streams_open++;
 }
 
+static void dial_other(void *arg)
+{
+	struct fake_plugin *plugin = arg;
+	char path[400];
+	(void)snprintf(path, sizeof path, "%s/%s", plugin->kubelet->dir, plugin->endpoint);
+	if (plugin->stream != NULL)
+		grpc_call_cancel(plugin->stream);
+	const struct grpc_watch_request request = { .socket_path = path,
+						    .method = DP_LIST,
+						    .on_message = on_other_devices,
+						    .on_done = on_other_end,
+						    .arg = plugin };
+	plugin->stream = grpc_watch_start(plugin->kubelet->loop, &request);
+}
+
+static void register_other(struct fake_kubelet *kubelet, const struct dp_register *request)
+{
+	size_t i = 0;
+	while (i < kubelet->other_count &&
+	       !str_eq_c(request->resource, kubelet->others[i].resource))
+		i++;
+	if (i == FAKE_OTHERS_MAX)
+		abort();
+	struct fake_plugin *plugin = &kubelet->others[i];
+	kubelet->other_count += i == kubelet->other_count ? 1 : 0;
+	plugin->kubelet = kubelet;
+	plugin->registrations++;
+	copy_text(plugin->endpoint, sizeof plugin->endpoint, request->endpoint);
+	copy_text(plugin->resource, sizeof plugin->resource, request->resource);
+	loop_defer(kubelet->loop, dial_other, plugin);
+}
+
 static void on_register(void *arg, struct grpc_stream *stream, struct str message)
 {
 	struct fake_kubelet *kubelet = arg;
@@ -77,12 +133,22 @@ static void on_register(void *arg, struct grpc_stream *stream, struct str messag
 		grpc_finish(stream, GRPC_INVALID_ARGUMENT, "no RegisterRequest");
 		return;
 	}
+	if (!str_eq_c(request.resource, kubelet->resource)) {
+		register_other(kubelet, &request);
+		grpc_send(stream, STR(""));
+		grpc_finish(stream, GRPC_OK, "");
+		return;
+	}
 	kubelet->registrations++;
 	copy_text(kubelet->endpoint, sizeof kubelet->endpoint, request.endpoint);
-	copy_text(kubelet->resource, sizeof kubelet->resource, request.resource);
 	grpc_send(stream, STR(""));
 	grpc_finish(stream, GRPC_OK, "");
 	loop_defer(kubelet->loop, dial, kubelet);
+}
+
+static const char *resource_of(const struct fake_kubelet *kubelet, const struct fake_row *row)
+{
+	return row->resource[0] == '\0' ? kubelet->resource : row->resource;
 }
 
 static void put_row(struct buf *out, const struct fake_kubelet *kubelet, const struct fake_row *row)
@@ -90,7 +156,7 @@ static void put_row(struct buf *out, const struct fake_kubelet *kubelet, const s
 	AUTO(buf_done) struct buf devices = { 0 };
 	AUTO(buf_done) struct buf container = { 0 };
 	AUTO(buf_done) struct buf pod = { 0 };
-	pb_put_bytes(&devices, 1, str_of(kubelet->resource));
+	pb_put_bytes(&devices, 1, str_of(resource_of(kubelet, row)));
 	pb_put_bytes(&devices, 2, str_of(row->id));
 	pb_put_bytes(&container, 1, str_of(row->container));
 	pb_put_bytes(&container, 2, buf_str(&devices));
@@ -161,9 +227,24 @@ void fake_kubelet_down(struct fake_kubelet *kubelet)
 		kubelet->streams_open--;
 	}
 	kubelet->stream = NULL;
+	for (size_t i = 0; i < kubelet->other_count; i++) {
+		if (kubelet->others[i].stream != NULL)
+			grpc_call_cancel(kubelet->others[i].stream);
+	}
+	kubelet->other_count = 0;
 	grpc_server_free(kubelet->server);
 	grpc_server_free(kubelet->pods_server);
 	kubelet->server = kubelet->pods_server = NULL;
+}
+
+const struct fake_plugin *fake_kubelet_other(const struct fake_kubelet *kubelet,
+					     const char *resource)
+{
+	for (size_t i = 0; i < kubelet->other_count; i++) {
+		if (strcmp(kubelet->others[i].resource, resource) == 0)
+			return &kubelet->others[i];
+	}
+	return NULL;
 }
 
 size_t fake_kubelet_unhealthy(const struct fake_kubelet *kubelet)
@@ -185,7 +266,8 @@ void fake_kubelet_write_checkpoint(struct fake_kubelet *kubelet)
 		buf_printf(&out,
 			   "%s{\"PodUID\":\"%s\",\"ContainerName\":\"%s\",\"ResourceName\":\"%s\","
 			   "\"DeviceIDs\":{\"-1\":[\"%s\"]},\"AllocResp\":\"\"}",
-			   i == 0 ? "" : ",", row->uid, row->container, kubelet->resource, row->id);
+			   i == 0 ? "" : ",", row->uid, row->container, resource_of(kubelet, row),
+			   row->id);
 	}
 	buf_put_c(&out, "],\"RegisteredDevices\":{}},\"Checksum\":1}");
 	(void)snprintf(path, sizeof path, "%s/kubelet_internal_checkpoint", kubelet->dir);
@@ -248,19 +330,25 @@ static void read_preferred(struct fake_answer *answer, struct str message)
 
 static void read_part(struct fake_answer *answer, const struct pb_field *field)
 {
+	static const char *const kinds[] = { "?", "env", "mount", "node", "annotation" };
 	struct pb_reader reader = pb_reader_of(field->bytes);
 	struct pb_field part;
-	struct str name = { 0 }, value = { 0 };
+	struct str texts[4] = { { 0 } };
+	size_t len = strlen(answer->text);
 	while (pb_next(&reader, &part)) {
-		if (part.number == 1)
-			name = part.bytes;
-		else if (part.number == 2)
-			value = part.bytes;
+		if (part.number < ARRAY_COUNT(texts))
+			texts[part.number] = part.wire == PB_BYTES ? part.bytes : STR("ro");
 	}
-	if (field->number == 5)
-		add_id(answer, name);
-	if (field->number == 1 && str_eq_c(name, "NVIDIA_VISIBLE_DEVICES"))
-		answer->is_void = str_eq_c(value, "void");
+	if (field->number == 5) {
+		add_id(answer, texts[1]);
+		return;
+	}
+	if (field->number == 1 && str_eq_c(texts[1], "NVIDIA_VISIBLE_DEVICES"))
+		answer->is_void = str_eq_c(texts[2], "void");
+	(void)snprintf(answer->text + len, sizeof answer->text - len,
+		       "%s " STR_FMT " " STR_FMT " " STR_FMT "\n",
+		       field->number < ARRAY_COUNT(kinds) ? kinds[field->number] : "?",
+		       STR_ARG(texts[1]), STR_ARG(texts[2]), STR_ARG(texts[3]));
 }
 
 static void read_allocated(struct fake_answer *answer, struct str message)

@@ -8,12 +8,23 @@
 
 #define MIB UINT64_C(1048576)
 
+static const struct mig_ci *find_ci(const struct machine_gpu *gpu, const char *uuid)
+{
+	for (size_t i = 0; i < MIG_CI_MAX; i++)
+		if (gpu->model.mig.cis[i].is_used && strcmp(gpu->model.mig.cis[i].uuid, uuid) == 0)
+			return &gpu->model.mig.cis[i];
+	return NULL;
+}
+
 static uint32_t find_text(const struct machine *machine, const struct wire_request *request)
 {
 	for (uint32_t slot = 0; slot < machine->slot_count; slot++) {
 		const struct machine_gpu *gpu = &machine->gpus[slot];
 		const char *text = request->op == WIRE_FIND_UUID ? gpu->uuid : gpu->serial;
-		if (machine_has(machine, slot) && strcmp(text, request->key) == 0)
+		if (!machine_has(machine, slot))
+			continue;
+		if (strcmp(text, request->key) == 0 ||
+		    (request->op == WIRE_FIND_UUID && find_ci(gpu, request->key) != NULL))
 			return slot;
 	}
 	return WIRE_NO_SLOT;
@@ -44,6 +55,12 @@ uint32_t answer_slot(const struct machine *machine, const struct wire_request *r
 	case WIRE_GPU:
 	case WIRE_PROCESSES:
 	case WIRE_EVENTS_ADD:
+	case WIRE_MIG:
+	case WIRE_MIG_MODE:
+	case WIRE_GI_CREATE:
+	case WIRE_GI_DESTROY:
+	case WIRE_CI_CREATE:
+	case WIRE_CI_DESTROY:
 		return request->slot < machine->slot_count ? request->slot : WIRE_NO_SLOT;
 	case WIRE_FIND_INDEX: return machine_slot_at(machine, request->slot);
 	case WIRE_FIND_UUID:
@@ -82,6 +99,8 @@ static void fill_identity(const struct machine *machine, uint32_t slot, struct w
 	ret->has_ecc = board->has_ecc;
 	ret->is_mig_capable = board->is_mig_capable;
 	ret->has_memory_temp = board->has_memory_temp;
+	ret->mig_mode = gpu->model.mig.mode;
+	ret->mig_count_max = board->is_mig_capable ? mig_slices(board) : 0;
 	ret->recovery_action = gpu->recovery_action;
 	ret->pcie_gen_max = board->pcie_gen_max;
 	ret->pcie_width = board->pcie_width;
@@ -145,7 +164,7 @@ size_t answer_status(uint32_t status, struct wire_reply *ret_reply)
 	return WIRE_REPLY_HEAD_BYTES;
 }
 
-static size_t answer_body(size_t body_bytes, struct wire_reply *ret_reply)
+size_t answer_body(size_t body_bytes, struct wire_reply *ret_reply)
 {
 	ASSERT(body_bytes <= sizeof(ret_reply->body));
 	(void)answer_status(NVML_SUCCESS, ret_reply);
@@ -166,9 +185,11 @@ static size_t answer_system(const struct machine *machine, struct wire_reply *re
 	return answer_body(sizeof(*system), ret_reply);
 }
 
-static size_t answer_gpu(struct machine *machine, uint32_t slot, uint32_t op, uint64_t now_ns,
-			 struct wire_reply *ret_reply)
+static size_t answer_gpu(struct machine *machine, const struct wire_request *request,
+			 uint64_t now_ns, struct wire_reply *ret_reply)
 {
+	uint32_t slot = answer_slot(machine, request), op = request->op;
+
 	if (slot == WIRE_NO_SLOT)
 		return answer_status(op == WIRE_FIND_INDEX || op == WIRE_GPU || op == WIRE_PROCESSES
 					     ? NVML_ERROR_INVALID_ARGUMENT
@@ -189,14 +210,16 @@ static size_t answer_gpu(struct machine *machine, uint32_t slot, uint32_t op, ui
 	memset(&ret_reply->body.gpu, 0, sizeof(ret_reply->body.gpu));
 	fill_identity(machine, slot, &ret_reply->body.gpu);
 	fill_load(model, &ret_reply->body.gpu);
+	const struct mig_ci *ci = op == WIRE_FIND_UUID ? find_ci(&machine->gpus[slot], request->key)
+						       : NULL;
+	ret_reply->body.gpu.gi = ci == NULL ? WIRE_NO_INSTANCE : model->mig.gis[ci->gi_i].id;
+	ret_reply->body.gpu.ci = ci == NULL ? WIRE_NO_INSTANCE : ci->id;
 	return answer_body(sizeof(ret_reply->body.gpu), ret_reply);
 }
 
 size_t answer_request(struct machine *machine, const struct wire_request *request, uint64_t now_ns,
 		      struct wire_reply *ret_reply)
 {
-	uint32_t slot = answer_slot(machine, request);
-
 	switch ((enum wire_op)request->op) {
 	case WIRE_HELLO:
 		if (machine->is_initfail)
@@ -208,7 +231,13 @@ size_t answer_request(struct machine *machine, const struct wire_request *reques
 	case WIRE_FIND_UUID:
 	case WIRE_FIND_SERIAL:
 	case WIRE_FIND_PCI:
-	case WIRE_PROCESSES: return answer_gpu(machine, slot, request->op, now_ns, ret_reply);
+	case WIRE_PROCESSES: return answer_gpu(machine, request, now_ns, ret_reply);
+	case WIRE_MIG:
+	case WIRE_MIG_MODE:
+	case WIRE_GI_CREATE:
+	case WIRE_GI_DESTROY:
+	case WIRE_CI_CREATE:
+	case WIRE_CI_DESTROY: return answer_mig(machine, request, now_ns, ret_reply);
 	case WIRE_EVENTS_ADD:
 	case WIRE_EVENTS_WAIT: break;
 	}

@@ -10,5 +10,10 @@ uint32_t answer_slot(const struct machine *machine, const struct wire_request *r
 // Fills ret_reply and returns how many bytes of it to send.
 size_t answer_request(struct machine *machine, const struct wire_request *request, uint64_t now_ns,
 		      struct wire_reply *ret_reply);
+// The same for operations about instances: WIRE_MIG and all that change something.
+size_t answer_mig(struct machine *machine, const struct wire_request *request, uint64_t now_ns,
+		  struct wire_reply *ret_reply);
 // A reply that is only a status.
 size_t answer_status(uint32_t status, struct wire_reply *ret_reply);
+// A reply whose body was filled.
+size_t answer_body(size_t body_bytes, struct wire_reply *ret_reply);

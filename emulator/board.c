@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emulator/board.h"
 
+#include "emulator/board_mig.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,6 +53,8 @@ static const struct {
 	NUMBER(is_mig_capable, 0, 1),
 	NUMBER(has_memory_temp, 0, 1),
 };
+
+#define MIG_PROFILES "mig_profiles" // may be absent
 
 #define TEXT(member)                                                                               \
 	{                                                                                          \
@@ -121,7 +125,7 @@ static err_status check_keys(json_t *object, struct err *err)
 
 	json_object_foreach(object, key, value)
 	{
-		bool known = strcmp(key, "sources") == 0;
+		bool known = strcmp(key, "sources") == 0 || strcmp(key, MIG_PROFILES) == 0;
 		for (size_t i = 0; i < ARRAY_COUNT(NUMBERS); i++)
 			known = known || strcmp(key, NUMBERS[i].key) == 0;
 		for (size_t i = 0; i < ARRAY_COUNT(TEXTS); i++)
@@ -162,6 +166,10 @@ err_status board_read(const json_t *object, struct board *ret_board, struct err 
 		memcpy((char *)&board + NUMBERS[i].offset, &narrow, sizeof(narrow));
 	}
 	if (check_sense(&board, err) != ERR_OK)
+		return ERR_INVALID;
+	if (json_object_get(object, MIG_PROFILES) != NULL &&
+	    (figure(object, MIG_PROFILES, &value, err) != ERR_OK ||
+	     board_read_mig(value, &board, err) != ERR_OK))
 		return ERR_INVALID;
 	*ret_board = board;
 	return ERR_OK;

@@ -9,6 +9,20 @@
 
 #include <jansson.h>
 
+enum { BOARD_MIG_PROFILE_MAX = 12, BOARD_MIG_SLICE_MAX = 8 };
+
+struct mig_profile {      // a kind of GPU instance
+	char name[24];    // "1g.10gb+me"
+	uint32_t profile; // NVML's number of it
+	uint32_t id;      // the number that tools show and that instances are made by
+	uint32_t slices;  // for compute
+	uint32_t size;    // memory slices
+	uint32_t starts;  // bit i: may begin at memory slice i
+	uint32_t count_max;
+	uint32_t memory_mib, sm_count;
+	uint32_t copy_count, decoder_count, encoder_count, jpeg_count, ofa_count;
+};
+
 struct board {
 	char id[64];   // "A100-SXM4-80GB"
 	char name[64]; // as NVML says it: "NVIDIA A100-SXM4-80GB"
@@ -25,6 +39,8 @@ struct board {
 	uint32_t pci_device_id, pci_subsystem_id, pcie_gen_max, pcie_width;
 	uint32_t nvlink_count, nvlink_version, nvlink_mb_s, nvlink_switch_count;
 	uint32_t has_ecc, is_mig_capable, has_memory_temp;
+	struct mig_profile mig_profiles[BOARD_MIG_PROFILE_MAX]; // none: MIG mode without instances
+	uint32_t mig_profile_count;
 };
 
 err_status board_read(const json_t *object, struct board *ret_board, struct err *err);

@@ -65,49 +65,59 @@
 	X(nvmlDeviceGetNvLinkRemoteDeviceType) X(nvmlDeviceGetTopologyCommonAncestor) \
 	X(nvmlDeviceGetTopologyNearestGpus) X(nvmlDeviceGetP2PStatus) X(nvmlDeviceOnSameBoard) \
 	X(nvmlDeviceGetCpuAffinity) X(nvmlDeviceGetCpuAffinityWithinScope) \
-	X(nvmlDeviceGetMemoryAffinity) \
-	X(nvmlDeviceGetComputeRunningProcesses) X(nvmlDeviceGetComputeRunningProcesses_v2) \
-	X(nvmlDeviceGetComputeRunningProcesses_v3) X(nvmlDeviceGetGraphicsRunningProcesses) \
-	X(nvmlDeviceGetGraphicsRunningProcesses_v2) X(nvmlDeviceGetGraphicsRunningProcesses_v3) \
-	X(nvmlDeviceGetMPSComputeRunningProcesses) X(nvmlDeviceGetMPSComputeRunningProcesses_v2) \
+	X(nvmlDeviceGetMemoryAffinity) X(nvmlDeviceGetComputeRunningProcesses) \
+	X(nvmlDeviceGetComputeRunningProcesses_v2) X(nvmlDeviceGetComputeRunningProcesses_v3) \
+	X(nvmlDeviceGetGraphicsRunningProcesses) X(nvmlDeviceGetGraphicsRunningProcesses_v2) \
+	X(nvmlDeviceGetGraphicsRunningProcesses_v3) X(nvmlDeviceGetMPSComputeRunningProcesses) \
+	X(nvmlDeviceGetMPSComputeRunningProcesses_v2) \
 	X(nvmlDeviceGetMPSComputeRunningProcesses_v3) X(nvmlDeviceGetProcessUtilization) \
 	X(nvmlDeviceGetAccountingMode) X(nvmlDeviceGetAccountingBufferSize) \
 	X(nvmlEventSetCreate) X(nvmlEventSetFree) X(nvmlEventSetWait) X(nvmlEventSetWait_v2) \
 	X(nvmlDeviceRegisterEvents) X(nvmlDeviceGetSupportedEventTypes) \
 	X(nvmlDeviceGetFieldValues) X(nvmlGpmQueryDeviceSupport) X(nvmlDeviceGetGpuFabricInfo) \
-	X(nvmlDeviceGetGpuFabricInfoV)
+	X(nvmlDeviceGetGpuFabricInfoV) X(nvmlDeviceGetAttributes_v2) \
+	X(nvmlDeviceGetComputeInstanceId) X(nvmlDeviceGetGpuInstanceById) \
+	X(nvmlDeviceGetGpuInstanceId) X(nvmlDeviceGetGpuInstancePossiblePlacements_v2) \
+	X(nvmlDeviceGetGpuInstanceProfileInfo) X(nvmlDeviceGetGpuInstanceProfileInfoByIdV) \
+	X(nvmlDeviceGetGpuInstanceProfileInfoV) X(nvmlDeviceGetGpuInstanceRemainingCapacity) \
+	X(nvmlDeviceGetGpuInstances) X(nvmlDeviceCreateGpuInstance) \
+	X(nvmlDeviceCreateGpuInstanceWithPlacement) X(nvmlDeviceSetMigMode) \
+	X(nvmlComputeInstanceDestroy) X(nvmlComputeInstanceGetInfo_v2) \
+	X(nvmlDeviceGetDeviceHandleFromMigDeviceHandle) X(nvmlGpuInstanceCreateComputeInstance) \
+	X(nvmlGpuInstanceCreateComputeInstanceWithPlacement) X(nvmlGpuInstanceDestroy) \
+	X(nvmlGpuInstanceGetComputeInstanceById) \
+	X(nvmlGpuInstanceGetComputeInstancePossiblePlacements) \
+	X(nvmlGpuInstanceGetComputeInstanceProfileInfo) \
+	X(nvmlGpuInstanceGetComputeInstanceProfileInfoV) \
+	X(nvmlGpuInstanceGetComputeInstanceRemainingCapacity) \
+	X(nvmlGpuInstanceGetComputeInstances) X(nvmlGpuInstanceGetInfo) \
+	X(nvmlDeviceGetGpuInstancePossiblePlacements)
 
 // First argument is a device; these answer NOT_SUPPORTED.
 #define CALLS_STUB_GET(X) \
-	X(nvmlDeviceGetNumaNodeId) \
-	X(nvmlDeviceGetAPIRestriction) X(nvmlDeviceGetAccountingPids) \
-	X(nvmlDeviceGetAdaptiveClockInfoStatus) X(nvmlDeviceGetAttributes_v2) \
+	X(nvmlDeviceGetNumaNodeId) X(nvmlDeviceGetAPIRestriction) \
+	X(nvmlDeviceGetAccountingPids) X(nvmlDeviceGetAdaptiveClockInfoStatus) \
 	X(nvmlDeviceGetAutoBoostedClocksEnabled) X(nvmlDeviceGetBridgeChipInfo) \
 	X(nvmlDeviceGetC2cModeInfoV) X(nvmlDeviceGetCapabilities) X(nvmlDeviceGetClkMonStatus) \
-	X(nvmlDeviceGetClockOffsets) X(nvmlDeviceGetComputeInstanceId) \
-	X(nvmlDeviceGetCurrentClockFreqs) X(nvmlDeviceGetDriverModel) \
-	X(nvmlDeviceGetDynamicPstatesInfo) X(nvmlDeviceGetEncoderSessions) \
-	X(nvmlDeviceGetFanSpeed) X(nvmlDeviceGetFanSpeedRPM) X(nvmlDeviceGetFanSpeed_v2) \
-	X(nvmlDeviceGetGpuInstanceById) X(nvmlDeviceGetGpuInstanceId) \
-	X(nvmlDeviceGetGpuInstancePossiblePlacements_v2) X(nvmlDeviceGetGpuInstanceProfileInfo) \
-	X(nvmlDeviceGetGpuInstanceProfileInfoByIdV) X(nvmlDeviceGetGpuInstanceProfileInfoV) \
-	X(nvmlDeviceGetGpuInstanceRemainingCapacity) X(nvmlDeviceGetGpuInstances) \
-	X(nvmlDeviceGetGpuOperationMode) X(nvmlDeviceGetInforomConfigurationChecksum) \
-	X(nvmlDeviceGetInforomImageVersion) X(nvmlDeviceGetInforomVersion) \
-	X(nvmlDeviceGetIrqNum) X(nvmlDeviceGetMinMaxClockOfPState) \
-	X(nvmlDeviceGetMinMaxFanSpeed) X(nvmlDeviceGetNvLinkUtilizationControl) \
-	X(nvmlDeviceGetNvLinkUtilizationCounter) X(nvmlDeviceGetNvlinkSupportedBwModes) \
-	X(nvmlDeviceGetPerformanceModes) X(nvmlDeviceGetPgpuMetadataString) \
-	X(nvmlDeviceGetPlatformInfo) X(nvmlDeviceGetProcessesUtilizationInfo) \
-	X(nvmlDeviceGetRunningProcessDetailList) X(nvmlDeviceGetSamples) \
-	X(nvmlDeviceGetSramEccErrorStatus) X(nvmlDeviceGetSramUniqueUncorrectedEccErrorCounts) \
-	X(nvmlDeviceGetTargetFanSpeed) X(nvmlDeviceValidateInforom)
+	X(nvmlDeviceGetClockOffsets) X(nvmlDeviceGetCurrentClockFreqs) \
+	X(nvmlDeviceGetDriverModel) X(nvmlDeviceGetDynamicPstatesInfo) \
+	X(nvmlDeviceGetEncoderSessions) X(nvmlDeviceGetFanSpeed) X(nvmlDeviceGetFanSpeedRPM) \
+	X(nvmlDeviceGetFanSpeed_v2) X(nvmlDeviceGetGpuOperationMode) \
+	X(nvmlDeviceGetInforomConfigurationChecksum) X(nvmlDeviceGetInforomImageVersion) \
+	X(nvmlDeviceGetInforomVersion) X(nvmlDeviceGetIrqNum) \
+	X(nvmlDeviceGetMinMaxClockOfPState) X(nvmlDeviceGetMinMaxFanSpeed) \
+	X(nvmlDeviceGetNvLinkUtilizationControl) X(nvmlDeviceGetNvLinkUtilizationCounter) \
+	X(nvmlDeviceGetNvlinkSupportedBwModes) X(nvmlDeviceGetPerformanceModes) \
+	X(nvmlDeviceGetPgpuMetadataString) X(nvmlDeviceGetPlatformInfo) \
+	X(nvmlDeviceGetProcessesUtilizationInfo) X(nvmlDeviceGetRunningProcessDetailList) \
+	X(nvmlDeviceGetSamples) X(nvmlDeviceGetSramEccErrorStatus) \
+	X(nvmlDeviceGetSramUniqueUncorrectedEccErrorCounts) X(nvmlDeviceGetTargetFanSpeed) \
+	X(nvmlDeviceValidateInforom)
 
 // First argument is a device; these would change it and answer NO_PERMISSION.
 #define CALLS_STUB_SET(X) \
 	X(nvmlDeviceClearCpuAffinity) X(nvmlDeviceClearEccErrorCounts) \
-	X(nvmlDeviceClearFieldValues) X(nvmlDeviceCreateGpuInstance) \
-	X(nvmlDeviceCreateGpuInstanceWithPlacement) X(nvmlDeviceFreezeNvLinkUtilizationCounter) \
+	X(nvmlDeviceClearFieldValues) X(nvmlDeviceFreezeNvLinkUtilizationCounter) \
 	X(nvmlDeviceResetApplicationsClocks) X(nvmlDeviceResetGpuLockedClocks) \
 	X(nvmlDeviceResetMemoryLockedClocks) X(nvmlDeviceResetNvLinkErrorCounters) \
 	X(nvmlDeviceResetNvLinkUtilizationCounter) X(nvmlDeviceSetAPIRestriction) \
@@ -117,25 +127,15 @@
 	X(nvmlDeviceSetDefaultAutoBoostedClocksEnabled) X(nvmlDeviceSetDefaultFanSpeed_v2) \
 	X(nvmlDeviceSetDriverModel) X(nvmlDeviceSetEccMode) X(nvmlDeviceSetFanSpeed_v2) \
 	X(nvmlDeviceSetGpuLockedClocks) X(nvmlDeviceSetGpuOperationMode) \
-	X(nvmlDeviceSetMemoryLockedClocks) X(nvmlDeviceSetMigMode) \
-	X(nvmlDeviceSetNvLinkDeviceLowPowerThreshold) X(nvmlDeviceSetNvLinkUtilizationControl) \
-	X(nvmlDeviceSetPersistenceMode) X(nvmlDeviceSetPowerManagementLimit) \
-	X(nvmlDeviceSetPowerManagementLimit_v2) X(nvmlDeviceSetTemperatureThreshold) \
-	X(nvmlDeviceSetVirtualizationMode)
+	X(nvmlDeviceSetMemoryLockedClocks) X(nvmlDeviceSetNvLinkDeviceLowPowerThreshold) \
+	X(nvmlDeviceSetNvLinkUtilizationControl) X(nvmlDeviceSetPersistenceMode) \
+	X(nvmlDeviceSetPowerManagementLimit) X(nvmlDeviceSetPowerManagementLimit_v2) \
+	X(nvmlDeviceSetTemperatureThreshold) X(nvmlDeviceSetVirtualizationMode)
 
 // No device first; NOT_SUPPORTED.
 #define CALLS_STUB_OTHER(X) \
-	X(nvmlComputeInstanceDestroy) X(nvmlComputeInstanceGetInfo_v2) X(nvmlDeviceDiscoverGpus) \
-	X(nvmlDeviceGetDeviceHandleFromMigDeviceHandle) X(nvmlGpmMetricsGet) \
-	X(nvmlGpmMigSampleGet) X(nvmlGpmSampleAlloc) X(nvmlGpmSampleFree) X(nvmlGpmSampleGet) \
-	X(nvmlGpuInstanceCreateComputeInstance) \
-	X(nvmlGpuInstanceCreateComputeInstanceWithPlacement) X(nvmlGpuInstanceDestroy) \
-	X(nvmlGpuInstanceGetComputeInstanceById) \
-	X(nvmlGpuInstanceGetComputeInstancePossiblePlacements) \
-	X(nvmlGpuInstanceGetComputeInstanceProfileInfo) \
-	X(nvmlGpuInstanceGetComputeInstanceProfileInfoV) \
-	X(nvmlGpuInstanceGetComputeInstanceRemainingCapacity) \
-	X(nvmlGpuInstanceGetComputeInstances) X(nvmlGpuInstanceGetInfo) \
+	X(nvmlDeviceDiscoverGpus) X(nvmlGpmMetricsGet) X(nvmlGpmMigSampleGet) \
+	X(nvmlGpmSampleAlloc) X(nvmlGpmSampleFree) X(nvmlGpmSampleGet) \
 	X(nvmlSystemGetHicVersion) X(nvmlSystemGetTopologyGpuSet) X(nvmlUnitGetHandleByIndex)
 
 // All of them.

@@ -10,7 +10,8 @@ enum {
 	PID_MAX = 4194304,
 	CODE_MAX = 999999,
 	COUNT_MAX = 1000000000,
-	CUDA_PART_MAX = 99
+	CUDA_PART_MAX = 99,
+	START_MAX = 7
 };
 
 struct words {
@@ -50,7 +51,7 @@ static bool is_plain_word(struct str text)
 	for (size_t i = 0; i < text.len; i++) {
 		char c = text.data[i];
 		bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-			     (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_';
+			     (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_' || c == '+';
 		if (!plain)
 			return false;
 	}
@@ -63,7 +64,7 @@ static err_status plain(struct str text, const char *what, struct control_comman
 	if (!is_plain_word(text))
 		return err_set(err, ERR_INVALID,
 			       "%s \"" STR_FMT "\" has a byte outside "
-			       "[A-Za-z0-9._-]",
+			       "[A-Za-z0-9._+-]",
 			       what, STR_ARG(text));
 	return copy_word(text, command, err);
 }
@@ -112,6 +113,14 @@ static err_status only_slot(const struct words *w, struct control_command *comma
 	return slot(w->word[1], command, err);
 }
 
+static err_status instance(const struct str words[2], struct control_command *command,
+			   struct err *err)
+{
+	if (number(words[0], "GI", UINT32_MAX, &command->gpu_instance_id, err) != ERR_OK)
+		return ERR_INVALID;
+	return number(words[1], "CI", UINT32_MAX, &command->compute_instance_id, err);
+}
+
 static err_status xid(const struct words *w, struct control_command *command, struct err *err)
 {
 	if (w->count == 4)
@@ -121,11 +130,7 @@ static err_status xid(const struct words *w, struct control_command *command, st
 	if (slot(w->word[1], command, err) != ERR_OK ||
 	    number(w->word[2], "XID", CODE_MAX, &command->code, err) != ERR_OK)
 		return ERR_INVALID;
-	if (w->count < 5)
-		return ERR_OK;
-	if (number(w->word[3], "GI", UINT32_MAX, &command->gpu_instance_id, err) != ERR_OK)
-		return ERR_INVALID;
-	return number(w->word[4], "CI", UINT32_MAX, &command->compute_instance_id, err);
+	return w->count < 5 ? ERR_OK : instance(&w->word[3], command, err);
 }
 
 static err_status slow(const struct words *w, struct control_command *command, struct err *err)
@@ -192,6 +197,32 @@ static err_status ecc(const struct words *w, struct control_command *command, st
 	return number(w->word[3], "COUNT", COUNT_MAX, &command->numbers[0], err);
 }
 
+// mig I on|off, mig I create PROFILE [START], mig I destroy GI|all.
+static err_status mig(const struct words *w, struct control_command *command, struct err *err)
+{
+	if (slot(w->word[1], command, err) != ERR_OK)
+		return ERR_INVALID;
+	if (w->count == 3) {
+		command->kind = CONTROL_MIG_MODE;
+		return is_on(w->word[2], command, err);
+	}
+	command->numbers[0] = WIRE_ANYWHERE;
+	if (str_eq_c(w->word[2], "create")) {
+		command->kind = CONTROL_MIG_CREATE;
+		if (w->count == 5 &&
+		    number(w->word[4], "START", START_MAX, &command->numbers[0], err) != ERR_OK)
+			return ERR_INVALID;
+		return plain(w->word[3], "profile", command, err);
+	}
+	command->kind = CONTROL_MIG_DESTROY;
+	command->gpu_instance_id = WIRE_NO_INSTANCE;
+	if (!str_eq_c(w->word[2], "destroy") || w->count == 5)
+		return err_set(err, ERR_INVALID, "usage: mig I destroy GI|all");
+	if (str_eq_c(w->word[3], "all"))
+		return ERR_OK;
+	return number(w->word[3], "GI", CODE_MAX, &command->gpu_instance_id, err);
+}
+
 static err_status slot_and_numbers(const struct words *w, struct control_command *command,
 				   struct err *err)
 {
@@ -219,6 +250,12 @@ static err_status process(const struct words *w, struct control_command *command
 		return ERR_INVALID;
 	if (command->pid == 0)
 		return err_set(err, ERR_INVALID, "PID must not be 0");
+	if (w->count == 5)
+		return err_set(err, ERR_INVALID, "GI needs CI");
+	command->gpu_instance_id = WIRE_NO_INSTANCE;
+	command->compute_instance_id = WIRE_NO_INSTANCE;
+	if (w->count == 6 && instance(&w->word[4], command, err) != ERR_OK)
+		return ERR_INVALID;
 	return number(w->word[3], "MIB", UINT32_MAX, &command->memory_mib, err);
 }
 
@@ -242,7 +279,9 @@ static const struct {
 	{ "driver", CONTROL_DRIVER, 2, 3, driver, "driver VERSION [CUDA]" },
 	{ "restore", CONTROL_RESTORE, 2, 2, only_slot, "restore I" },
 	{ "recovery", CONTROL_RECOVERY, 3, 3, recovery, "recovery I ACTION" },
-	{ "process", CONTROL_PROCESS, 4, 4, process, "process I PID MIB" },
+	{ "process", CONTROL_PROCESS, 4, 6, process, "process I PID MIB [GI CI]" },
+	{ "mig", CONTROL_MIG_MODE, 3, 5, mig,
+	  "mig I on|off, mig I create PROFILE [START], or mig I destroy GI|all" },
 	{ "ecc", CONTROL_ECC, 3, 4, ecc, "ecc I on|off, or ecc I corrected|uncorrected COUNT" },
 	{ "pages", CONTROL_PAGES, 5, 5, slot_and_numbers, "pages I SINGLE DOUBLE PENDING" },
 	{ "rows", CONTROL_ROWS, 6, 6, slot_and_numbers,

@@ -25,10 +25,13 @@ enum control_kind {
 	CONTROL_RESTORE,
 	CONTROL_RECOVERY,
 	CONTROL_PROCESS,
-	CONTROL_ECC,      // code 0 corrected, 1 uncorrected; numbers: how many
-	CONTROL_ECC_MODE, // is_on
-	CONTROL_PAGES,    // numbers: single-bit, double-bit, pending
-	CONTROL_ROWS,     // numbers: correctable, uncorrectable, pending, failed
+	CONTROL_ECC,         // code 0 corrected, 1 uncorrected; numbers: how many
+	CONTROL_ECC_MODE,    // is_on
+	CONTROL_PAGES,       // numbers: single-bit, double-bit, pending
+	CONTROL_ROWS,        // numbers: correctable, uncorrectable, pending, failed
+	CONTROL_MIG_MODE,    // is_on
+	CONTROL_MIG_CREATE,  // word: profile; numbers: start or WIRE_ANYWHERE
+	CONTROL_MIG_DESTROY, // gpu_instance_id, or WIRE_NO_INSTANCE for all
 };
 enum { CONTROL_NUMBERS_MAX = 4 };
 
@@ -36,7 +39,7 @@ struct control_command {
 	enum control_kind kind;
 	uint32_t slot;            // WIRE_NO_SLOT: every GPU
 	bool is_on;               // initfail, wait-error
-	char word[WIRE_CALL_MAX]; // call, board or driver version
+	char word[WIRE_CALL_MAX]; // call, board, driver version or MIG profile
 	uint32_t code;            // XID, return code, recovery action, CUDA version (0: not said)
 	uint32_t gpu_instance_id, compute_instance_id;
 	uint32_t delay_us;        // slow; 0 ends it

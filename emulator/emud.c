@@ -47,7 +47,8 @@ static const char USAGE[] =
 	"at DIR/gpu-N.sock. Boards that boards.json does not hold come from FOLDER (DIR/boards).\n"
 	"Commands: lost I; xid I CODE [GI CI]; initfail on|off; wait-error on|off; slow CALL US;\n"
 	"hang CALL I; error CALL CODE [I]; add BOARD; remove I; driver VERSION [CUDA];\n"
-	"restore I; recovery I ACTION; process I PID MIB; ecc I on|off;\n"
+	"restore I; recovery I ACTION; process I PID MIB [GI CI]; mig I on|off;\n"
+	"mig I create PROFILE [START]; mig I destroy GI|all; ecc I on|off;\n"
 	"ecc I corrected|uncorrected N; pages I SINGLE DOUBLE PENDING;\n"
 	"rows I CORRECTABLE UNCORRECTABLE PENDING FAILED.\n";
 

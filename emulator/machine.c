@@ -109,7 +109,7 @@ static void change_driver(struct machine *machine, const struct control_command 
 	for (uint32_t slot = 0; slot < machine->slot_count; slot++) {
 		if (!machine_has(machine, slot))
 			continue;
-		model_reset_energy(&machine->gpus[slot].model, now_ns);
+		model_new_driver(&machine->gpus[slot].model, now_ns);
 		reset_errors(&machine->gpus[slot].errors);
 	}
 }
@@ -135,6 +135,9 @@ static err_status set_process(struct machine *machine, const struct control_comm
 	struct model_gpu *gpu = &machine->gpus[command->slot].model;
 	struct model_use use = { .memory_mib = command->memory_mib };
 
+	if (!machine_part_of(&machine->gpus[command->slot], command->gpu_instance_id,
+			     command->compute_instance_id, &use.part))
+		return err_set(err, ERR_NOT_FOUND, "GPU %u has no such instance", command->slot);
 	if (command->memory_mib == 0) {
 		model_use_drop(gpu, 0, command->pid, now_ns);
 		return ERR_OK;
@@ -143,11 +146,12 @@ static err_status set_process(struct machine *machine, const struct control_comm
 	case MODEL_OK: return ERR_OK;
 	case MODEL_NO_MEMORY:
 		return err_set(err, ERR_LIMIT, "GPU %u has only %u MiB free", command->slot,
-			       model_memory_free_mib(gpu));
+			       model_part_free_mib(gpu, use.part));
 	case MODEL_FULL:
 		return err_set(err, ERR_LIMIT, "GPU %u has %d processes already", command->slot,
 			       MODEL_USER_MAX);
 	case MODEL_LOST: return err_set(err, ERR_UNAVAILABLE, "GPU %u is lost", command->slot);
+	case MODEL_MIG: return err_set(err, ERR_CONFLICT, "GPU %u is in MIG mode", command->slot);
 	}
 	ASSERT(false);
 	return ERR_INTERNAL;
@@ -202,6 +206,9 @@ static err_status apply_to_gpu(struct machine *machine, const struct control_com
 	struct machine_gpu *gpu = &machine->gpus[command->slot];
 	if (command->kind == CONTROL_PROCESS)
 		return set_process(machine, command, now_ns, err);
+	if (command->kind == CONTROL_MIG_MODE || command->kind == CONTROL_MIG_CREATE ||
+	    command->kind == CONTROL_MIG_DESTROY)
+		return machine_apply_mig(machine, command, now_ns, err);
 	if (is_of_errors(command->kind))
 		return set_errors(gpu, command, err);
 	if (command->kind == CONTROL_RECOVERY) {
@@ -233,7 +240,10 @@ err_status machine_apply(struct machine *machine, const struct control_command *
 	case CONTROL_ECC:
 	case CONTROL_ECC_MODE:
 	case CONTROL_PAGES:
-	case CONTROL_ROWS: return apply_to_gpu(machine, command, now_ns, err);
+	case CONTROL_ROWS:
+	case CONTROL_MIG_MODE:
+	case CONTROL_MIG_CREATE:
+	case CONTROL_MIG_DESTROY: return apply_to_gpu(machine, command, now_ns, err);
 	case CONTROL_ADD:
 	case CONTROL_XID: break;
 	}

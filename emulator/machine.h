@@ -62,6 +62,15 @@ uint32_t machine_gpu_count(const struct machine *machine);
 uint32_t machine_index_of(const struct machine *machine, uint32_t slot);
 // Slot of the GPU with this NVML index, or WIRE_NO_SLOT.
 uint32_t machine_slot_at(const struct machine *machine, uint32_t index);
+// Commands about MIG: mode, a GPU instance with one compute instance over all of it, and away.
+err_status machine_apply_mig(struct machine *machine, const struct control_command *command,
+			     uint64_t now_ns, struct err *err);
+// Part of the compute instance for struct model_use: 0 when GPU and compute instance are
+// WIRE_NO_INSTANCE; false when there is none.
+bool machine_part_of(const struct machine_gpu *gpu, uint32_t gi_id, uint32_t ci_id,
+		     uint32_t *ret_part);
+// The GPU instance and all its compute instances; refused while one is in use.
+uint32_t machine_destroy_gi(struct machine_gpu *gpu, uint32_t gi_id);
 // The GPU at the other end of this one's NVLink bridge, or WIRE_NO_SLOT: links of a board without
 // NVLink switches join two neighbours.
 uint32_t machine_bridge_peer(const struct machine *machine, uint32_t slot);

@@ -2,6 +2,7 @@
 #include "emulator/machine.h"
 
 #include "base/buf.h"
+#include "emulator/identity.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,28 +10,11 @@
 
 enum { BUSES_PER_DOMAIN = 8, BUS_FIRST = 0x1a, BUS_STEP = 0x18 };
 
-static uint64_t hash_of(const char *seed, uint32_t slot, uint32_t what)
-{
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
-
-	for (const char *c = seed; *c != 0; c++)
-		hash = (hash ^ (uint8_t)*c) * UINT64_C(0x100000001b3);
-	hash ^= (uint64_t)slot << 32 | what;
-	// The finalizer of splitmix64: neighbours in slot must not look alike.
-	hash = (hash ^ hash >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	hash = (hash ^ hash >> 27) * UINT64_C(0x94d049bb133111eb);
-	return hash ^ hash >> 31;
-}
-
 static void identity(struct machine_gpu *gpu, const char *seed, uint32_t slot)
 {
-	uint64_t high = hash_of(seed, slot, 1), low = hash_of(seed, slot, 2);
-
-	snprintf(gpu->uuid, sizeof(gpu->uuid), "GPU-%08x-%04x-%04x-%04x-%012llx",
-		 (uint32_t)(high >> 32), (uint32_t)(high >> 16 & 0xffff), (uint32_t)(high & 0xffff),
-		 (uint32_t)(low >> 48), (unsigned long long)(low & UINT64_C(0xffffffffffff)));
+	identity_uuid("GPU", seed, slot, gpu->uuid);
 	snprintf(gpu->serial, sizeof(gpu->serial), "1%012llu",
-		 (unsigned long long)(hash_of(seed, slot, 3) % UINT64_C(1000000000000)));
+		 (unsigned long long)(identity_hash(seed, slot, 3) % UINT64_C(1000000000000)));
 	gpu->minor = slot;
 	gpu->pci_domain = slot / BUSES_PER_DOMAIN;
 	gpu->pci_bus = BUS_FIRST + BUS_STEP * (slot % BUSES_PER_DOMAIN);

@@ -6,7 +6,7 @@
 // function that takes now_ns first integrates up to it. The board outlives the GPU.
 #pragma once
 
-#include "emulator/board.h"
+#include "emulator/mig.h"
 #include "emulator/wire.h"
 
 enum { MODEL_USER_MAX = WIRE_PROCESS_MAX, MODEL_UTIL_FULL_MILLI = 1000 };
@@ -15,6 +15,7 @@ struct model_use {
 	uint32_t memory_mib;
 	uint32_t util_milli;
 	uint32_t memory_util_milli;
+	uint32_t part; // 0: the whole GPU, else 1 + place of the compute instance in mig.cis
 };
 
 struct model_user {
@@ -38,19 +39,26 @@ struct model_gpu {
 	uint64_t temp_ns; // time up to which temp_mc is computed
 	struct model_user users[MODEL_USER_MAX];
 	size_t user_count;
+	struct mig mig;
 };
 
-enum model_result { MODEL_OK = 0, MODEL_NO_MEMORY, MODEL_FULL, MODEL_LOST };
+// MODEL_MIG: a GPU in MIG mode is used by its instances only.
+enum model_result { MODEL_OK = 0, MODEL_NO_MEMORY, MODEL_FULL, MODEL_LOST, MODEL_MIG };
 
 void model_init(struct model_gpu *gpu, const struct board *board, uint64_t now_ns);
 void model_advance(struct model_gpu *gpu, uint64_t now_ns);
-// A new driver counts from zero.
-void model_reset_energy(struct model_gpu *gpu, uint64_t now_ns);
+// A new driver counts from zero and knows no instances; MIG mode outlives it up to Ampere only.
+void model_new_driver(struct model_gpu *gpu, uint64_t now_ns);
 
 // Sets what (owner, pid) uses, making the entry if it is new; on failure nothing changes.
 MUST_USE enum model_result model_use_set(struct model_gpu *gpu, uint64_t owner, uint32_t pid,
 					 struct model_use use, uint64_t now_ns);
+// Of all its parts.
 void model_use_drop(struct model_gpu *gpu, uint64_t owner, uint32_t pid, uint64_t now_ns);
+// MIG mode as asked for, now or when the last user is gone.
+void model_set_mig_mode(struct model_gpu *gpu, uint32_t mode, uint64_t now_ns);
+// Refused (NVML_ERROR_IN_USE) while somebody uses it.
+uint32_t model_destroy_ci(struct model_gpu *gpu, uint32_t gi_id, uint32_t ci_id);
 void model_lose(struct model_gpu *gpu, uint64_t now_ns); // drops all users
 void model_restore(struct model_gpu *gpu, uint64_t now_ns);
 
@@ -58,7 +66,10 @@ uint32_t model_util_milli(const struct model_gpu *gpu);        // capped at 1000
 uint32_t model_memory_util_milli(const struct model_gpu *gpu); // capped at 1000
 uint32_t model_memory_used_mib(const struct model_gpu *gpu);   // without the reserved part
 uint32_t model_memory_free_mib(const struct model_gpu *gpu);
+uint32_t model_gi_memory_used_mib(const struct model_gpu *gpu, uint32_t gi_i);
+// Of the whole GPU, or of the GPU instance that holds this part.
+uint32_t model_part_free_mib(const struct model_gpu *gpu, uint32_t part);
 uint32_t model_power_mw(const struct model_gpu *gpu);
 int32_t model_temp_c(const struct model_gpu *gpu);
-// One entry a process id, in order of first use; returns their count.
+// One entry a process id and part, in order of first use; returns their count.
 size_t model_processes(const struct model_gpu *gpu, struct wire_process *ret, size_t max);

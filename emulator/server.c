@@ -84,26 +84,98 @@ static void work_name(uint32_t slot, char ret_name[32])
 	snprintf(ret_name, 32, "gpu-%u.sock", slot);
 }
 
+static bool is_listening(const struct server *server, uint32_t slot, uint32_t part)
+{
+	for (size_t i = 0; i < server->conn_top; i++) {
+		const struct server_conn *conn = &server->conns[i];
+		if (conn->kind == SERVER_LISTEN_WORK && conn->slot == slot && conn->part == part)
+			return true;
+	}
+	return false;
+}
+
 static err_status listen_work(struct server *server, uint32_t slot, struct err *err)
 {
 	char name[32];
 
-	for (size_t i = 0; i < server->conn_top; i++)
-		if (server->conns[i].kind == SERVER_LISTEN_WORK && server->conns[i].slot == slot)
-			return ERR_OK;
+	if (is_listening(server, slot, 0))
+		return ERR_OK;
 	work_name(slot, name);
 	return listen_at(server, name, SERVER_LISTEN_WORK, slot, err);
+}
+
+// A place in the table may have been given to another instance meanwhile.
+static bool is_part_there(const struct server *server, const struct server_conn *conn)
+{
+	const struct machine_gpu *gpu = &server->machine->gpus[conn->slot];
+	const struct mig_ci *ci = &gpu->model.mig.cis[conn->part - 1];
+
+	return machine_has(server->machine, conn->slot) && !gpu->model.is_lost && ci->is_used &&
+	       strcmp(ci->uuid, conn->part_uuid) == 0;
+}
+
+static void part_name(const char *uuid, char ret_name[64])
+{
+	snprintf(ret_name, 64, "%s.sock", uuid);
+}
+
+// Sockets of instances that are gone, with the workloads in them.
+static void close_parts(struct server *server, uint64_t now_ns)
+{
+	for (size_t i = server->conn_top; i > 0; i--) {
+		struct server_conn *conn = &server->conns[i - 1];
+		char name[64];
+		if (conn->kind == SERVER_FREE || conn->part == 0 || is_part_there(server, conn))
+			continue;
+		part_name(conn->part_uuid, name);
+		if (conn->kind == SERVER_LISTEN_WORK)
+			(void)unlink(name); // somebody else may have removed it
+		conn_close(server, conn, now_ns);
+	}
+}
+
+static void listen_part(struct server *server, uint32_t slot, uint32_t part, const char *uuid)
+{
+	char name[64];
+
+	part_name(uuid, name);
+	if (listen_at(server, name, SERVER_LISTEN_WORK, slot, NULL) != ERR_OK)
+		return; // tried again at the next step
+	for (size_t i = 0; i < server->conn_top; i++) {
+		struct server_conn *conn = &server->conns[i];
+		if (conn->kind == SERVER_FREE || conn->id != server->id_last)
+			continue;
+		conn->part = part;
+		snprintf(conn->part_uuid, sizeof(conn->part_uuid), "%s", uuid);
+	}
+}
+
+// Brings the sockets and the files of capabilities in line with the instances that there are.
+static void sync_parts(struct server *server, uint64_t now_ns)
+{
+	const struct machine *machine = server->machine;
+
+	close_parts(server, now_ns);
+	for (uint32_t slot = 0; slot < machine->slot_count; slot++)
+		for (uint32_t i = 0; machine_has(machine, slot) && i < MIG_CI_MAX; i++) {
+			const struct mig_ci *ci = &machine->gpus[slot].model.mig.cis[i];
+			if (ci->is_used && !is_listening(server, slot, i + 1))
+				listen_part(server, slot, i + 1, ci->uuid);
+		}
+	tree_sync(&server->tree, machine);
 }
 
 err_status server_open(struct server *server, struct machine *machine, struct err *err)
 {
 	*server = (struct server){ .machine = machine };
+	tree_init(&server->tree);
 	server->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (server->epoll_fd < 0)
 		return err_sys(err, errno, "cannot make an epoll set");
 	for (uint32_t slot = 0; slot < machine->slot_count; slot++)
 		if (machine_has(machine, slot) && listen_work(server, slot, err) != ERR_OK)
 			return ERR_IO;
+	sync_parts(server, 0);
 	// Last: whoever waits for this name finds the others too.
 	return listen_at(server, WIRE_LIBRARY_SOCKET, SERVER_LISTEN_LIBRARY, WIRE_NO_SLOT, err);
 }
@@ -112,7 +184,7 @@ static void close_slot(struct server *server, uint32_t slot, bool with_listener,
 {
 	for (size_t i = SERVER_CONN_MAX; i > 0; i--) {
 		struct server_conn *conn = &server->conns[i - 1];
-		if (conn->slot != slot)
+		if (conn->slot != slot || conn->part > 0)
 			continue;
 		if (conn->kind == SERVER_LISTEN_WORK && with_listener) {
 			char name[32];
@@ -127,8 +199,12 @@ static void close_slot(struct server *server, uint32_t slot, bool with_listener,
 
 void server_close(struct server *server)
 {
-	for (uint32_t slot = 0; slot < server->machine->slot_count; slot++)
+	for (uint32_t slot = 0; slot < server->machine->slot_count; slot++) {
+		mig_clear(&server->machine->gpus[slot].model.mig);
 		close_slot(server, slot, true, 0);
+	}
+	close_parts(server, 0);
+	tree_sync(&server->tree, server->machine);
 	for (size_t i = 0; i < SERVER_CONN_MAX; i++)
 		if (server->conns[i].kind != SERVER_FREE)
 			conn_close(server, &server->conns[i], 0);
@@ -153,7 +229,10 @@ static void accept_one(struct server *server, const struct server_conn *listener
 		close(fd);
 		return;
 	}
+	conn->part = listener->part;
+	memcpy(conn->part_uuid, listener->part_uuid, sizeof(conn->part_uuid));
 	conn->pid = (uint32_t)peer.pid;
+	conn->is_privileged = peer.uid == 0 || peer.uid == geteuid();
 }
 
 // A receiver that does not take its reply is closed: it must not make the daemon wait.
@@ -244,8 +323,12 @@ static void request_finish(struct server *server, struct server_conn *conn, uint
 		if (!events_answer(server, conn, now_ns))
 			conn->pending = SERVER_WAITING;
 		return;
+	} else if (conn->request.op >= WIRE_CHANGE_FIRST && !conn->is_privileged) {
+		size_bytes = answer_status(NVML_ERROR_NO_PERMISSION, &reply);
 	} else {
 		size_bytes = answer_request(server->machine, &conn->request, now_ns, &reply);
+		if (conn->request.op >= WIRE_CHANGE_FIRST)
+			sync_parts(server, now_ns);
 	}
 	send_or_close(server, conn, &reply, size_bytes, now_ns);
 }
@@ -275,17 +358,22 @@ static void work_set(struct server *server, struct server_conn *conn, const stru
 {
 	struct machine_gpu *gpu = &server->machine->gpus[conn->slot];
 	struct wire_work_reply reply = { .magic = WIRE_WORK_MAGIC, .pid = conn->pid };
-	struct model_use use = { work->memory_mib, work->util_milli, work->memory_util_milli };
+	struct model_use use = { work->memory_mib, work->util_milli, work->memory_util_milli,
+				 conn->part };
 
-	switch (model_use_set(&gpu->model, conn->id, conn->pid, use, now_ns)) {
+	enum model_result result = model_use_set(&gpu->model, conn->id, conn->pid, use, now_ns);
+	switch (result) {
 	case MODEL_OK: reply.status = WIRE_WORK_OK; break;
 	case MODEL_NO_MEMORY: reply.status = WIRE_WORK_NO_MEMORY; break;
 	case MODEL_FULL: reply.status = WIRE_WORK_FULL; break;
 	case MODEL_LOST: reply.status = WIRE_WORK_LOST; break;
+	case MODEL_MIG: reply.status = WIRE_WORK_MIG; break;
 	}
-	reply.free_mib = model_memory_free_mib(&gpu->model);
+	if (result == MODEL_OK || result == MODEL_NO_MEMORY)
+		reply.free_mib = model_part_free_mib(&gpu->model, conn->part);
 	snprintf(reply.name, sizeof(reply.name), "%s", gpu->model.board->name);
-	snprintf(reply.uuid, sizeof(reply.uuid), "%s", gpu->uuid);
+	snprintf(reply.uuid, sizeof(reply.uuid), "%s",
+		 conn->part == 0 ? gpu->uuid : gpu->model.mig.cis[conn->part - 1].uuid);
 	send_or_close(server, conn, &reply, sizeof(reply), now_ns);
 }
 
@@ -347,6 +435,7 @@ void server_step(struct server *server, uint64_t now_ns)
 	for (int i = 0; i < count; i++)
 		ready(server, events[i].data.u64, now_ns);
 	deadlines(server, now_ns);
+	sync_parts(server, now_ns); // the last user's end may have changed the mode
 }
 
 uint64_t server_deadline_ns(const struct server *server)
@@ -432,6 +521,7 @@ err_status server_command(struct server *server, const struct control_command *c
 		close_slot(server, slot, command->kind == CONTROL_REMOVE, now_ns);
 	if (status == ERR_OK && command->kind == CONTROL_RESTORE)
 		status = listen_work(server, slot, err);
+	sync_parts(server, now_ns);
 	if (status == ERR_OK && command->kind == CONTROL_ECC)
 		send_event(server, command, now_ns);
 	recheck(server, now_ns);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon's sockets: emu.sock for the NVML library, gpu-<slot>.sock for workloads. One thread,
+// The daemon's sockets: emu.sock for the NVML library, gpu-<slot>.sock for workloads of a GPU,
+// MIG-<uuid>.sock for those of an instance. One thread,
 // one epoll set; a request is answered at once, later (slow), on repair (hang) or when an event
 // comes. A connection with a malformed message is closed; one that closes gives back what it
 // used. Everything has a maximum: connections, event sets, queued events (the oldest is dropped).
 #pragma once
 
 #include "emulator/machine.h"
+#include "emulator/tree.h"
 
 enum { SERVER_CONN_MAX = 1024, SERVER_EVENT_MAX = 64 };
 
@@ -29,7 +31,10 @@ struct server_conn {
 	int fd;
 	uint64_t id;   // never used twice; names the owner of a use in the model
 	uint32_t slot; // of a workload
+	uint32_t part; // of a workload, as in struct model_use
+	char part_uuid[48];
 	uint32_t pid;
+	bool is_privileged; // may change the hardware
 	enum server_pending pending;
 	uint64_t deadline_ns;
 	struct wire_request request;
@@ -38,7 +43,8 @@ struct server_conn {
 
 struct server {
 	struct machine *machine; // borrowed
-	int epoll_fd;            // owned
+	struct tree tree;
+	int epoll_fd; // owned
 	uint64_t id_last;
 	size_t conn_top; // no connection at or above
 	struct server_conn conns[SERVER_CONN_MAX];

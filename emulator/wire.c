@@ -17,7 +17,7 @@ bool wire_check_request(const void *data, size_t size_bytes, struct wire_request
 	memcpy(&request, data, sizeof(request));
 	if (request.magic != WIRE_MAGIC)
 		return false;
-	if (request.op < WIRE_HELLO || request.op > WIRE_EVENTS_WAIT)
+	if (request.op < WIRE_HELLO || request.op > WIRE_OP_LAST)
 		return false;
 	if (!is_terminated(request.call, sizeof(request.call)) ||
 	    !is_terminated(request.key, sizeof(request.key)))

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -29,7 +30,8 @@ struct options {
 };
 
 struct gpu {
-	unsigned slot;
+	unsigned slot; // UINT_MAX: a MIG instance
+	char name[64]; // of its socket
 	int fd;
 	struct wire_work_reply reply;
 };
@@ -41,9 +43,9 @@ static const char USAGE[] =
 	"usage: gpuaas-workload [--seconds S] [--memory-mib M] [--util-milli U]\n"
 	"                       [--memory-util-milli U] [--gpus N] [--dir DIR] [--term-code C]\n"
 	"\n"
-	"Uses every GPU whose socket is in DIR (" WIRE_DEFAULT_DIR "): M MiB of memory and U\n"
-	"thousandths of its time, for S seconds (0.5 is allowed), then exits 0. Exits 1 when\n"
-	"there are fewer than N GPUs (default 1), when one refuses, or when one goes away.\n"
+	"Uses every GPU and MIG instance whose socket is in DIR (" WIRE_DEFAULT_DIR "): M MiB of\n"
+	"memory and U thousandths of its time, for S seconds (0.5 is allowed), then exits 0.\n"
+	"Exits 1 when there are fewer than N (default 1), when one refuses, or goes away.\n"
 	"SIGTERM ends it at once with exit code 143 (or C): its work is not done.\n";
 
 static bool number(const char *text, unsigned long long max, unsigned long long *ret)
@@ -150,11 +152,25 @@ static bool read_options(int argc, char **argv, struct options *ret)
 	return optind == argc;
 }
 
-static int by_slot(const void *a, const void *b)
+static int by_name(const void *a, const void *b)
 {
 	const struct gpu *left = a, *right = b;
 
-	return left->slot < right->slot ? -1 : left->slot > right->slot;
+	if (left->slot != right->slot)
+		return left->slot < right->slot ? -1 : 1;
+	return strcmp(left->name, right->name);
+}
+
+static bool is_socket_name(const char *name, unsigned *ret_slot)
+{
+	int end = 0;
+
+	if (sscanf(name, "gpu-%3u.sock%n", ret_slot, &end) == 1 && end > 0 && name[end] == 0)
+		return true;
+	*ret_slot = UINT_MAX;
+	size_t len = strlen(name);
+	return strncmp(name, "MIG-", 4) == 0 && len > 9 && strcmp(name + len - 5, ".sock") == 0 &&
+	       len < sizeof(gpus[0].name);
 }
 
 // Fills gpus from the names in the current folder.
@@ -165,14 +181,14 @@ static bool find(void)
 	if (dir == NULL)
 		return false;
 	for (const struct dirent *entry; (entry = readdir(dir)) != NULL;) {
-		unsigned slot = 0;
-		int end = 0;
-		if (sscanf(entry->d_name, "gpu-%3u.sock%n", &slot, &end) == 1 && end > 0 &&
-		    entry->d_name[end] == 0 && gpu_count < WIRE_GPU_MAX)
-			gpus[gpu_count++] = (struct gpu){ .slot = slot, .fd = -1 };
+		struct gpu gpu = { .fd = -1 };
+		if (gpu_count == WIRE_GPU_MAX || !is_socket_name(entry->d_name, &gpu.slot))
+			continue;
+		snprintf(gpu.name, sizeof(gpu.name), "%s", entry->d_name);
+		gpus[gpu_count++] = gpu;
 	}
 	closedir(dir);
-	qsort(gpus, gpu_count, sizeof(gpus[0]), by_slot);
+	qsort(gpus, gpu_count, sizeof(gpus[0]), by_name);
 	return true;
 }
 
@@ -184,6 +200,7 @@ static const char *why(const struct wire_work_reply *reply)
 	case WIRE_WORK_NO_MEMORY: return "out of memory";
 	case WIRE_WORK_FULL: return "too many processes";
 	case WIRE_WORK_LOST: return "the GPU is lost";
+	case WIRE_WORK_MIG: return "the GPU is in MIG mode";
 	}
 	return "unknown answer";
 }
@@ -192,7 +209,7 @@ static bool take(struct gpu *gpu, const struct wire_work *work)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 
-	snprintf(address.sun_path, sizeof(address.sun_path), "gpu-%u.sock", gpu->slot);
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", gpu->name);
 	gpu->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (gpu->fd < 0 ||
 	    connect(gpu->fd, (const struct sockaddr *)&address, sizeof(address)) != 0 ||

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "emulator/lib/client.h"
+#include "emulator/lib/client_mig.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -102,6 +102,12 @@ static size_t body_size(uint32_t op)
 	case WIRE_PROCESSES: return SIZE_MAX;
 	case WIRE_EVENTS_ADD: return 0;
 	case WIRE_EVENTS_WAIT: return sizeof(struct wire_event);
+	case WIRE_MIG:
+	case WIRE_MIG_MODE:
+	case WIRE_GI_CREATE:
+	case WIRE_GI_DESTROY:
+	case WIRE_CI_CREATE:
+	case WIRE_CI_DESTROY: return sizeof(struct wire_mig);
 	}
 	return 0;
 }
@@ -123,7 +129,7 @@ nvml_return client_ask(int fd, const struct wire_request *request, struct wire_r
 	return ret->status;
 }
 
-static nvml_return ask_once(const struct wire_request *request, struct wire_reply *ret)
+static nvml_return ask_at_once(const struct wire_request *request, struct wire_reply *ret)
 {
 	int saved_errno = errno; // the host's errno is not ours to change
 	int fd = client_connect();
@@ -139,11 +145,11 @@ static nvml_return ask_once(const struct wire_request *request, struct wire_repl
 }
 
 // After nvmlInit a daemon that is away looks like a driver in trouble, not like none.
-static nvml_return ask(const struct wire_request *request, struct wire_reply *ret)
+nvml_return client_ask_once(const struct wire_request *request, struct wire_reply *ret)
 {
 	if (atomic_load(&init_count) <= 0)
 		return NVML_ERROR_UNINITIALIZED;
-	nvml_return result = ask_once(request, ret);
+	nvml_return result = ask_at_once(request, ret);
 	return result == NVML_ERROR_DRIVER_NOT_LOADED ? NVML_ERROR_UNKNOWN : result;
 }
 
@@ -151,7 +157,7 @@ nvml_return client_init(const char *call)
 {
 	struct wire_request request = client_request(WIRE_HELLO, call);
 	struct wire_reply reply;
-	nvml_return result = ask_once(&request, &reply);
+	nvml_return result = ask_at_once(&request, &reply);
 
 	if (result == NVML_SUCCESS)
 		atomic_fetch_add(&init_count, 1);
@@ -183,7 +189,7 @@ nvml_return client_system(const char *call, struct wire_system *ret)
 {
 	struct wire_request request = client_request(WIRE_SYSTEM, call);
 	struct wire_reply reply;
-	nvml_return result = ask(&request, &reply);
+	nvml_return result = client_ask_once(&request, &reply);
 
 	if (result != NVML_SUCCESS)
 		return result;
@@ -196,8 +202,15 @@ static nvml_return ask_of(const struct nvml_device *device, enum wire_op op, con
 			  struct wire_reply *ret)
 {
 	struct wire_request request = client_request(op, call);
+	struct client_instance instance;
 
-	return client_slot(device, &request.slot) ? ask(&request, ret) : client_bad_argument();
+	if (client_slot(device, &request.slot))
+		return client_ask_once(&request, ret);
+	if (!client_is_mig(device))
+		return client_bad_argument();
+	// What is told of whole GPUs only.
+	nvml_return result = client_mig_instance(device, call, &instance);
+	return result == NVML_SUCCESS ? NVML_ERROR_NOT_SUPPORTED : result;
 }
 
 nvml_return client_gpu(const struct nvml_device *device, const char *call, struct wire_gpu *ret)
@@ -227,10 +240,13 @@ nvml_return client_find(enum wire_op op, uint32_t index, const char *key, const 
 		return client_bad_argument();
 	request.slot = index;
 	snprintf(request.key, sizeof(request.key), "%s", key);
-	nvml_return result = ask(&request, &reply);
+	nvml_return result = client_ask_once(&request, &reply);
 	if (result != NVML_SUCCESS)
 		return result;
-	struct nvml_device *device = client_device(reply.body.gpu.slot);
+	const struct wire_gpu *gpu = &reply.body.gpu;
+	struct nvml_device *device = client_device(gpu->slot);
+	if (gpu->gi != WIRE_NO_INSTANCE)
+		device = client_mig_device((struct client_place){ gpu->slot, gpu->gi, gpu->ci });
 	if (device == NULL)
 		return NVML_ERROR_UNKNOWN;
 	*ret = device;
@@ -240,13 +256,29 @@ nvml_return client_find(enum wire_op op, uint32_t index, const char *key, const 
 nvml_return client_processes(const struct nvml_device *device, const char *call,
 			     struct wire_process ret[WIRE_PROCESS_MAX], uint32_t *ret_count)
 {
+	struct wire_request request = client_request(WIRE_PROCESSES, call);
+	struct client_instance instance;
 	struct wire_reply reply;
-	nvml_return result = ask_of(device, WIRE_PROCESSES, call, &reply);
+	bool is_mig = client_is_mig(device);
 
+	if (is_mig) {
+		nvml_return found = client_mig_instance(device, call, &instance);
+		if (found != NVML_SUCCESS)
+			return found;
+		request.slot = instance.place.slot;
+	} else if (!client_slot(device, &request.slot)) {
+		return client_bad_argument();
+	}
+	nvml_return result = client_ask_once(&request, &reply);
 	if (result != NVML_SUCCESS)
 		return result;
-	memcpy(ret, reply.body.processes, reply.count * sizeof(*ret));
-	*ret_count = reply.count;
+	*ret_count = 0;
+	for (uint32_t i = 0; i < reply.count; i++) {
+		const struct wire_process *process = &reply.body.processes[i];
+		if (!is_mig ||
+		    (process->gi == instance.place.gi && process->ci == instance.place.ci))
+			ret[(*ret_count)++] = *process;
+	}
 	return NVML_SUCCESS;
 }
 

@@ -2,8 +2,9 @@
 // How the emulated NVML library reaches the daemon, for the files of this folder. Each call opens
 // its own connection, asks once and closes it: so threads never wait for each other (one hung
 // call hangs one thread), a forked child shares nothing, and a restarted daemon is simply found
-// again. Device handles point into a static table that is never written, so that any pointer a
-// caller passes can be checked. Nothing here writes to the terminal, aborts or keeps memory.
+// again. Handles point into static tables that are never written, so that any pointer a caller
+// passes can be checked; those of MIG instances are in client_mig.h. Nothing here writes to the
+// terminal, aborts or keeps memory.
 #pragma once
 
 #include "emulator/wire.h"
@@ -35,12 +36,14 @@ nvml_return client_processes(const struct nvml_device *device, const char *call,
 
 // Sends one request on an open connection and waits for its reply, for as long as it takes.
 nvml_return client_ask(int fd, const struct wire_request *request, struct wire_reply *ret);
+// The same on a connection of its own, after nvmlInit.
+nvml_return client_ask_once(const struct wire_request *request, struct wire_reply *ret);
 // A connection for good (event sets), or -1.
 int client_connect(void);
 struct wire_request client_request(enum wire_op op, const char *call);
 
 struct nvml_device *client_device(uint32_t slot);
-// False for a pointer that is no handle of ours.
+// False for a pointer that is no handle of a whole GPU.
 bool client_slot(const struct nvml_device *device, uint32_t *ret_slot);
 // Copies with the terminating zero, or NVML_ERROR_INSUFFICIENT_SIZE.
 nvml_return client_text(const char *text, char *ret, uint32_t size_bytes);

@@ -1,19 +1,78 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a device is: names, addresses, capabilities, modes that never change here.
 #include "emulator/lib/abi_more.h"
+#include "emulator/lib/client_mig.h"
 #include "emulator/lib/getter.h"
+#include "emulator/mig_compute.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { NUMA_CORES_MAX = 1024 };
 
-GET_TEXT(nvmlDeviceGetName, gpu.name)
-GET_TEXT(nvmlDeviceGetUUID, gpu.uuid)
+// A MIG device has a name, UUID and index of its own.
+NVML_CALL(nvmlDeviceGetName,
+	  (const struct nvml_device *device, char *ret_text, uint32_t size_bytes))
+{
+	static const char CALL[] = "nvmlDeviceGetName";
+	struct client_instance instance;
+	struct wire_gpu gpu;
+	char text[2 * WIRE_TEXT_MAX], part[64];
+
+	if (ret_text == NULL)
+		return client_bad_argument();
+	if (!client_is_mig(device)) {
+		nvml_return result = client_gpu(device, CALL, &gpu);
+		return result != NVML_SUCCESS ? result
+					      : client_text(gpu.name, ret_text, size_bytes);
+	}
+	nvml_return result = client_mig_instance(device, CALL, &instance);
+	if (result == NVML_SUCCESS)
+		result = client_gpu(client_device(instance.place.slot), CALL, &gpu);
+	if (result != NVML_SUCCESS)
+		return result;
+	mig_compute_name(instance.profile->name, instance.profile->slices, instance.ci->size, part,
+			 sizeof(part));
+	snprintf(text, sizeof(text), "%s MIG %s", gpu.name, part);
+	return client_text(text, ret_text, size_bytes);
+}
+
+NVML_CALL(nvmlDeviceGetUUID,
+	  (const struct nvml_device *device, char *ret_text, uint32_t size_bytes))
+{
+	static const char CALL[] = "nvmlDeviceGetUUID";
+	struct client_instance instance;
+	struct wire_gpu gpu;
+	bool is_mig = client_is_mig(device);
+
+	if (ret_text == NULL)
+		return client_bad_argument();
+	nvml_return result = is_mig ? client_mig_instance(device, CALL, &instance)
+				    : client_gpu(device, CALL, &gpu);
+	if (result != NVML_SUCCESS)
+		return result;
+	return client_text(is_mig ? instance.ci->uuid : gpu.uuid, ret_text, size_bytes);
+}
+
+NVML_CALL(nvmlDeviceGetIndex, (const struct nvml_device *device, uint32_t *ret_index))
+{
+	static const char CALL[] = "nvmlDeviceGetIndex";
+	struct client_instance instance;
+	struct wire_gpu gpu;
+	bool is_mig = client_is_mig(device);
+
+	if (ret_index == NULL)
+		return client_bad_argument();
+	nvml_return result = is_mig ? client_mig_instance(device, CALL, &instance)
+				    : client_gpu(device, CALL, &gpu);
+	if (result == NVML_SUCCESS)
+		*ret_index = is_mig ? instance.index : gpu.index;
+	return result;
+}
+
 GET_TEXT(nvmlDeviceGetSerial, gpu.serial)
 GET_TEXT(nvmlDeviceGetBoardPartNumber, gpu.part_number)
 GET_TEXT(nvmlDeviceGetVbiosVersion, gpu.vbios)
-GET_NUMBER(nvmlDeviceGetIndex, gpu.index)
 GET_NUMBER(nvmlDeviceGetMinorNumber, gpu.minor)
 GET_NUMBER(nvmlDeviceGetBrand, NVML_BRAND_NVIDIA)
 GET_NUMBER(nvmlDeviceGetBoardId, gpu.board_id)
@@ -31,11 +90,6 @@ GET_NUMBER(nvmlDeviceGetModuleId, gpu.index)
 GET_NUMBER(nvmlDeviceGetAccountingMode, NVML_FEATURE_DISABLED)
 GET_NUMBER(nvmlDeviceGetAccountingBufferSize, 4000)
 GET_PAIR_IF(nvmlDeviceGetGspFirmwareMode, true, 1, 1)
-// MIG is off on a board that has it; on another the question itself is not supported.
-GET_PAIR_IF(nvmlDeviceGetMigMode, gpu.is_mig_capable, 0, 0)
-GET_NUMBER(nvmlDeviceGetMaxMigDeviceCount, gpu.is_mig_capable ? 7 : 0)
-GET_NUMBER(nvmlDeviceIsMigDeviceHandle, 0)
-
 // In NVML's order: major, minor.
 NVML_CALL(nvmlDeviceGetCudaComputeCapability,
 	  (const struct nvml_device *device, int32_t *ret_major, int32_t *ret_minor))
@@ -44,7 +98,7 @@ NVML_CALL(nvmlDeviceGetCudaComputeCapability,
 
 	if (ret_major == NULL || ret_minor == NULL)
 		return client_bad_argument();
-	nvml_return result = client_gpu(device, "nvmlDeviceGetCudaComputeCapability", &gpu);
+	nvml_return result = client_parent(device, "nvmlDeviceGetCudaComputeCapability", &gpu);
 	if (result != NVML_SUCCESS)
 		return result;
 	*ret_major = (int32_t)gpu.compute_major;
@@ -68,20 +122,6 @@ NVML_CALL(nvmlDeviceGetGspFirmwareVersion, (const struct nvml_device *device, ch
 				      : client_text(system.driver, ret_text, GSP_VERSION_MAX);
 }
 
-NVML_CALL(nvmlDeviceGetMigDeviceHandleByIndex,
-	  (const struct nvml_device *device, uint32_t index, struct nvml_device **ret_device))
-{
-	struct wire_gpu gpu;
-
-	(void)index;
-	if (ret_device == NULL)
-		return client_bad_argument();
-	nvml_return result = client_gpu(device, "nvmlDeviceGetMigDeviceHandleByIndex", &gpu);
-	if (result != NVML_SUCCESS)
-		return result;
-	return gpu.is_mig_capable ? NVML_ERROR_NOT_FOUND : NVML_ERROR_NOT_SUPPORTED;
-}
-
 NVML_CALL(nvmlDeviceGetPciInfo_v3,
 	  (const struct nvml_device *device, struct nvml_pci_info *ret_info))
 {
@@ -89,7 +129,7 @@ NVML_CALL(nvmlDeviceGetPciInfo_v3,
 
 	if (ret_info == NULL)
 		return client_bad_argument();
-	nvml_return result = client_gpu(device, "nvmlDeviceGetPciInfo_v3", &gpu);
+	nvml_return result = client_parent(device, "nvmlDeviceGetPciInfo_v3", &gpu);
 	if (result != NVML_SUCCESS)
 		return result;
 	struct nvml_pci_info info = { .domain = gpu.pci_domain,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints size and member offsets of our NVML structures, in the order of their members, for the
 // test that compares them with the public Python bindings.
+#include "emulator/lib/abi_mig.h"
 #include "emulator/lib/abi_more.h"
 
 #include <stddef.h>
@@ -60,8 +61,34 @@ static void print_more(void)
 	SIZE(nvml_fabric_info_v3), END();
 }
 
+static void print_mig(void)
+{
+	SIZE(nvml_placement), AT(nvml_placement, start), AT(nvml_placement, size), END();
+	SIZE(nvml_gi_profile_info), AT(nvml_gi_profile_info, id),
+		AT(nvml_gi_profile_info, is_p2p_supported), AT(nvml_gi_profile_info, slice_count),
+		AT(nvml_gi_profile_info, instance_count), AT(nvml_gi_profile_info, sm_count),
+		AT(nvml_gi_profile_info, copy_count), AT(nvml_gi_profile_info, decoder_count),
+		AT(nvml_gi_profile_info, encoder_count), AT(nvml_gi_profile_info, jpeg_count),
+		AT(nvml_gi_profile_info, ofa_count), AT(nvml_gi_profile_info, memory_mib), END();
+	SIZE(nvml_gi_profile_info_v2), END();
+	SIZE(nvml_gi_info), AT(nvml_gi_info, device), AT(nvml_gi_info, id),
+		AT(nvml_gi_info, profile_id), AT(nvml_gi_info, placement), END();
+	SIZE(nvml_ci_profile_info), END();
+	SIZE(nvml_ci_profile_info_v2), END();
+	SIZE(nvml_ci_info), AT(nvml_ci_info, device), AT(nvml_ci_info, gpu_instance),
+		AT(nvml_ci_info, id), AT(nvml_ci_info, profile_id), AT(nvml_ci_info, placement),
+		END();
+	SIZE(nvml_device_attributes), AT(nvml_device_attributes, sm_count),
+		AT(nvml_device_attributes, copy_count), AT(nvml_device_attributes, decoder_count),
+		AT(nvml_device_attributes, encoder_count), AT(nvml_device_attributes, jpeg_count),
+		AT(nvml_device_attributes, ofa_count), AT(nvml_device_attributes, gi_slice_count),
+		AT(nvml_device_attributes, ci_slice_count), AT(nvml_device_attributes, memory_mib),
+		END();
+}
+
 int main(void)
 {
+	print_mig();
 	print_common();
 	print_more();
 	return fflush(stdout) == 0 ? 0 : 1;

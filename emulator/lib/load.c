@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a device does now: memory, utilization, processes.
 #include "emulator/lib/abi_more.h"
+#include "emulator/lib/client_mig.h"
 #include "emulator/lib/getter.h"
 
 #include <string.h>
@@ -8,40 +9,58 @@
 
 enum { SAMPLE_PERIOD_US = 167000 };
 
+// Of the whole GPU, or of the GPU instance that a MIG device is in.
+static nvml_return memory_of(const struct nvml_device *device, const char *call,
+			     struct nvml_memory_v2 *ret)
+{
+	struct client_instance instance;
+	struct wire_gpu gpu;
+	nvml_return result = NVML_SUCCESS;
+
+	if (client_is_mig(device)) {
+		result = client_mig_instance(device, call, &instance);
+		if (result != NVML_SUCCESS)
+			return result;
+		ret->total_bytes = (uint64_t)instance.profile->memory_mib << 20;
+		ret->used_bytes = (uint64_t)instance.gi->memory_used_mib << 20;
+		ret->reserved_bytes = 0;
+	} else {
+		result = client_gpu(device, call, &gpu);
+		if (result != NVML_SUCCESS)
+			return result;
+		ret->total_bytes = gpu.memory_total_bytes;
+		ret->reserved_bytes = gpu.memory_reserved_bytes;
+		ret->used_bytes = gpu.memory_used_bytes;
+	}
+	uint64_t taken_bytes = ret->used_bytes + ret->reserved_bytes;
+	ret->free_bytes = taken_bytes < ret->total_bytes ? ret->total_bytes - taken_bytes : 0;
+	return NVML_SUCCESS;
+}
+
 NVML_CALL(nvmlDeviceGetMemoryInfo,
 	  (const struct nvml_device *device, struct nvml_memory *ret_memory))
 {
-	struct wire_gpu gpu;
+	struct nvml_memory_v2 memory;
 
 	if (ret_memory == NULL)
 		return client_bad_argument();
-	nvml_return result = client_gpu(device, "nvmlDeviceGetMemoryInfo", &gpu);
+	nvml_return result = memory_of(device, "nvmlDeviceGetMemoryInfo", &memory);
 	if (result != NVML_SUCCESS)
 		return result;
-	ret_memory->total_bytes = gpu.memory_total_bytes;
-	ret_memory->used_bytes = gpu.memory_used_bytes + gpu.memory_reserved_bytes;
-	ret_memory->free_bytes = ret_memory->total_bytes - ret_memory->used_bytes;
+	ret_memory->total_bytes = memory.total_bytes;
+	ret_memory->used_bytes = memory.total_bytes - memory.free_bytes;
+	ret_memory->free_bytes = memory.free_bytes;
 	return NVML_SUCCESS;
 }
 
 NVML_CALL(nvmlDeviceGetMemoryInfo_v2,
 	  (const struct nvml_device *device, struct nvml_memory_v2 *ret_memory))
 {
-	struct wire_gpu gpu;
-
 	if (ret_memory == NULL)
 		return client_bad_argument();
 	if (ret_memory->version != NVML_STRUCT_VERSION(struct nvml_memory_v2, 2))
 		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-	nvml_return result = client_gpu(device, "nvmlDeviceGetMemoryInfo_v2", &gpu);
-	if (result != NVML_SUCCESS)
-		return result;
-	ret_memory->total_bytes = gpu.memory_total_bytes;
-	ret_memory->reserved_bytes = gpu.memory_reserved_bytes;
-	ret_memory->used_bytes = gpu.memory_used_bytes;
-	ret_memory->free_bytes =
-		gpu.memory_total_bytes - gpu.memory_reserved_bytes - gpu.memory_used_bytes;
-	return NVML_SUCCESS;
+	return memory_of(device, "nvmlDeviceGetMemoryInfo_v2", ret_memory);
 }
 
 NVML_CALL(nvmlDeviceGetBAR1MemoryInfo,
@@ -70,16 +89,20 @@ NVML_CALL(nvmlDeviceGetUtilizationRates,
 	nvml_return result = client_gpu(device, "nvmlDeviceGetUtilizationRates", &gpu);
 	if (result != NVML_SUCCESS)
 		return result;
+	if (gpu.mig_mode != NVML_FEATURE_DISABLED)
+		return NVML_ERROR_NOT_SUPPORTED;
 	ret_utilization->gpu_percent = gpu.util_percent;
 	ret_utilization->memory_percent = gpu.memory_util_percent;
 	return NVML_SUCCESS;
 }
 
-// Workloads here compute; nothing ever encodes.
-GET_PAIR_IF(nvmlDeviceGetEncoderUtilization, true, 0, SAMPLE_PERIOD_US)
-GET_PAIR_IF(nvmlDeviceGetDecoderUtilization, true, 0, SAMPLE_PERIOD_US)
-GET_PAIR_IF(nvmlDeviceGetJpgUtilization, true, 0, SAMPLE_PERIOD_US)
-GET_PAIR_IF(nvmlDeviceGetOfaUtilization, true, 0, SAMPLE_PERIOD_US)
+// Workloads here compute; nothing ever encodes. As all utilization, not told in MIG mode.
+GET_PAIR_IF(nvmlDeviceGetEncoderUtilization, gpu.mig_mode == NVML_FEATURE_DISABLED, 0,
+	    SAMPLE_PERIOD_US)
+GET_PAIR_IF(nvmlDeviceGetDecoderUtilization, gpu.mig_mode == NVML_FEATURE_DISABLED, 0,
+	    SAMPLE_PERIOD_US)
+GET_PAIR_IF(nvmlDeviceGetJpgUtilization, gpu.mig_mode == NVML_FEATURE_DISABLED, 0, SAMPLE_PERIOD_US)
+GET_PAIR_IF(nvmlDeviceGetOfaUtilization, gpu.mig_mode == NVML_FEATURE_DISABLED, 0, SAMPLE_PERIOD_US)
 
 NVML_CALL(nvmlDeviceGetEncoderCapacity,
 	  (const struct nvml_device *device, uint32_t codec, uint32_t *ret_percent))
@@ -154,8 +177,8 @@ NVML_CALL(nvmlDeviceGetComputeRunningProcesses_v3,
 		ret_infos[i] = (struct nvml_process_info){
 			.pid = processes[i].pid,
 			.used_bytes = processes[i].memory_bytes,
-			.gpu_instance_id = NVML_NO_INSTANCE,
-			.compute_instance_id = NVML_NO_INSTANCE,
+			.gpu_instance_id = processes[i].gi,
+			.compute_instance_id = processes[i].ci,
 		};
 	return result;
 }
@@ -190,7 +213,7 @@ NVML_CALL(nvmlDeviceGetComputeRunningProcesses, (const struct nvml_device *devic
 		(void)ret_infos;                                                                   \
 		if (count == NULL)                                                                 \
 			return client_bad_argument();                                              \
-		nvml_return result = client_gpu(device, #name, &gpu);                              \
+		nvml_return result = client_parent(device, #name, &gpu);                           \
 		if (result == NVML_SUCCESS)                                                        \
 			*count = 0;                                                                \
 		return result;                                                                     \
@@ -216,14 +239,19 @@ NVML_CALL(nvmlDeviceGetProcessUtilization,
 	   uint32_t *count, uint64_t last_seen_us))
 {
 	struct wire_process processes[WIRE_PROCESS_MAX];
+	struct wire_gpu gpu;
 	uint32_t have = 0;
 	bool copy = false;
 	uint64_t time_us = wall_us() / SAMPLE_PERIOD_US * SAMPLE_PERIOD_US;
 
 	if (count == NULL)
 		return client_bad_argument();
-	nvml_return result =
-		client_processes(device, "nvmlDeviceGetProcessUtilization", processes, &have);
+	nvml_return result = client_gpu(device, "nvmlDeviceGetProcessUtilization", &gpu);
+	if (result == NVML_SUCCESS && gpu.mig_mode != NVML_FEATURE_DISABLED)
+		result = NVML_ERROR_NOT_SUPPORTED;
+	if (result == NVML_SUCCESS)
+		result = client_processes(device, "nvmlDeviceGetProcessUtilization", processes,
+					  &have);
 	if (result != NVML_SUCCESS)
 		return result;
 	if (have == 0 || time_us <= last_seen_us) {

@@ -82,6 +82,7 @@ enum {
 	NVML_FI_DEV_GET_GPU_RECOVERY_ACTION = 230,
 };
 enum { NVML_NO_INSTANCE = 0xffffffffu }; // GPU or compute instance id of a whole GPU
+enum { NVML_GPU_INSTANCE_PROFILE_1_SLICE = 0 };
 enum { NVML_NAME_MAX = 96, NVML_UUID_MAX = 80, NVML_SERIAL_MAX = 30, NVML_VERSION_MAX = 80 };
 
 struct nvml_memory {

@@ -18,14 +18,50 @@ static const struct board BOARD = {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+static const struct board MIG_BOARD = {
+	.id = "mig",
+	.name = "mig",
+	.memory_mib = 1000,
+	.memory_reserved_mib = 10,
+	.power_idle_w = 10,
+	.power_limit_w = 100,
+	.temp_idle_c = 20,
+	.temp_busy_c = 60,
+	.is_mig_capable = 1,
+	.mig_profile_count = 2,
+	.mig_profiles = { { .name = "1g",
+			    .id = 19,
+			    .slices = 1,
+			    .size = 1,
+			    .starts = 0x7f,
+			    .count_max = 7,
+			    .memory_mib = 100 },
+			  { .name = "3g",
+			    .profile = 2,
+			    .id = 9,
+			    .slices = 3,
+			    .size = 4,
+			    .starts = 0x11,
+			    .count_max = 2,
+			    .memory_mib = 400 } },
+};
+
+// A GPU, one that is lost, and one in MIG mode with an instance.
 static void prepare(struct machine *machine)
 {
-	*machine = (struct machine){ .slot_count = 2, .cpu_count = 2, .numa_count = 1 };
+	struct mig_ci wanted = { .start = 0 };
+	uint32_t ci_i = 0;
+
+	*machine = (struct machine){ .slot_count = 3, .cpu_count = 2, .numa_count = 1 };
 	for (size_t i = 0; i < machine->slot_count; i++) {
 		machine->gpus[i].is_present = true;
-		model_init(&machine->gpus[i].model, &BOARD, 0);
+		model_init(&machine->gpus[i].model, i == 2 ? &MIG_BOARD : &BOARD, 0);
 	}
 	model_lose(&machine->gpus[1].model, 0);
+	struct mig *mig = &machine->gpus[2].model.mig;
+	model_set_mig_mode(&machine->gpus[2].model, 1, 0);
+	ASSERT(mig_gi_create(&MIG_BOARD, mig, 1, 4, &wanted.gi_i) == 0);
+	ASSERT(mig_ci_create(&MIG_BOARD, mig, &wanted, "GPU", &ci_i) == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -37,7 +73,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	prepare(&machine);
 	if (wire_check_work(data, size, &work)) {
-		struct model_use use = { work.memory_mib, work.util_milli, work.memory_util_milli };
+		struct model_use use = { work.memory_mib, work.util_milli, work.memory_util_milli,
+					 0 };
 		enum model_result result = model_use_set(&machine.gpus[0].model, 1, 1, use, 1);
 		ASSERT((result == MODEL_OK) == (work.memory_mib <= 990));
 	}

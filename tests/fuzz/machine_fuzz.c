@@ -5,10 +5,27 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+// As many instances of each profile as there is room for, wherever the rules put them.
+static void fill_with_instances(const struct board *board)
+{
+	struct mig mig = { .mode = 1 };
+	uint32_t gi_i = 0, ci_i = 0;
+
+	for (uint32_t i = 0; i < board->mig_profile_count; i++)
+		while (mig_remaining(board, &mig, i) > 0) {
+			ASSERT(mig_gi_create(board, &mig, i, MIG_ANYWHERE, &gi_i) == 0);
+			struct mig_ci wanted = { .gi_i = gi_i, .start = MIG_ANYWHERE };
+			while (mig_ci_create(board, &mig, &wanted, "GPU", &ci_i) == 0)
+				ASSERT(ci_i < MIG_CI_MAX);
+		}
+}
+
 static void check_machine(const struct machine *machine)
 {
 	char bus_id[32];
 	ASSERT(machine->slot_count <= WIRE_GPU_MAX && machine->board_count <= MACHINE_BOARD_MAX);
+	for (size_t i = 0; i < machine->board_count; i++)
+		fill_with_instances(&machine->boards[i]);
 	for (uint32_t slot = 0; slot < machine->slot_count; slot++) {
 		ASSERT(machine_has(machine, slot) && machine_slot_at(machine, slot) == slot);
 		ASSERT(machine->gpus[slot].numa < machine->numa_count);

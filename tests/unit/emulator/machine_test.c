@@ -245,6 +245,100 @@ static void bridges(struct check *c)
 	CHECK_INT(c, "dark", machine_bridge_peer(&machine, 0), WIRE_NO_SLOT);
 }
 
+static uint32_t change(enum wire_op op, uint32_t slot, const uint32_t args[3], uint64_t now_ns)
+{
+	struct wire_request request = { .magic = WIRE_MAGIC, .op = op, .slot = slot };
+
+	memcpy(request.args, args, 3 * sizeof(*args));
+	size_t size_bytes = answer_request(&machine, &request, now_ns, &reply);
+	return size_bytes >= WIRE_REPLY_HEAD_BYTES ? reply.status : UINT32_MAX;
+}
+
+#define ARGS(...) ((const uint32_t[3]){ __VA_ARGS__ })
+
+static void migs(struct check *c)
+{
+	const struct wire_mig *got = &reply.body.mig;
+
+	CHECK_INT(c, "load",
+		  load("{\"gpus\":[{\"board\":\"A100-SXM4-80GB\"},{\"board\":\"H200\"},"
+		       "{\"board\":\"L40S\"}]}",
+		       NULL),
+		  ERR_OK);
+	CHECK_INT(c, "L40S", command("mig 2 on", S), ERR_INVALID);
+	CHECK_INT(c, "L40S", change(WIRE_MIG_MODE, 2, ARGS(1), S), NVML_ERROR_NOT_SUPPORTED);
+	CHECK_INT(c, "off", command("mig 0 create 1g.10gb", S), ERR_CONFLICT);
+	CHECK_INT(c, "a process", command("process 0 77 1000", S), ERR_OK);
+	CHECK_INT(c, "on", change(WIRE_MIG_MODE, 0, ARGS(1), S), NVML_SUCCESS);
+	CHECK(c, "waits for it", got->mode == 0 && got->mode_pending == 1);
+	CHECK_INT(c, "it ends", command("process 0 77 0", S), ERR_OK);
+	CHECK_INT(c, "on", ask(WIRE_MIG, 0, "", S), NVML_SUCCESS);
+	CHECK(c, "in force", got->mode == 1 && got->profile_count == 7);
+	CHECK_INT(c, "whole GPU", command("process 0 77 1000", S), ERR_CONFLICT);
+	CHECK_INT(c, "no mode", change(WIRE_MIG_MODE, 0, ARGS(2), S), NVML_ERROR_INVALID_ARGUMENT);
+	CHECK_INT(c, "no profile", change(WIRE_GI_CREATE, 0, ARGS(99, WIRE_ANYWHERE), S),
+		  NVML_ERROR_INVALID_ARGUMENT);
+	CHECK_INT(c, "3g", change(WIRE_GI_CREATE, 0, ARGS(9, 4), S), NVML_SUCCESS);
+	CHECK_INT(c, "3g", got->made, 2);
+	CHECK_INT(c, "1c", change(WIRE_CI_CREATE, 0, ARGS(2, 0, WIRE_ANYWHERE), S), NVML_SUCCESS);
+	CHECK_INT(c, "2c", change(WIRE_CI_CREATE, 0, ARGS(2, 1, WIRE_ANYWHERE), S),
+		  NVML_ERROR_INSUFFICIENT_RESOURCES);
+	CHECK_INT(c, "1c", change(WIRE_CI_CREATE, 0, ARGS(2, 0, 2), S), NVML_SUCCESS);
+	CHECK(c, "two", got->gi_count == 1 && got->ci_count == 2 && got->cis[1].id == 1);
+	CHECK_INT(c, "UUID", ask(WIRE_FIND_UUID, 0, machine.gpus[0].model.mig.cis[1].uuid, S),
+		  NVML_SUCCESS);
+	CHECK(c, "UUID", reply.body.gpu.gi == 2 && reply.body.gpu.ci == 1);
+	CHECK_INT(c, "process", command("process 0 77 30000 2 0", S), ERR_OK);
+	CHECK_INT(c, "memory is the instance's", command("process 0 78 20000 2 1", S), ERR_LIMIT);
+	CHECK_INT(c, "process", command("process 0 78 10000 2 1", S), ERR_OK);
+	CHECK_INT(c, "no such", command("process 0 78 1 2 2", S), ERR_NOT_FOUND);
+	CHECK_INT(c, "used", change(WIRE_CI_DESTROY, 0, ARGS(2, 0), S), NVML_ERROR_IN_USE);
+	CHECK_INT(c, "holds some", change(WIRE_GI_DESTROY, 0, ARGS(2), S), NVML_ERROR_IN_USE);
+	CHECK_INT(c, "in use", command("mig 0 destroy all", S), ERR_CONFLICT);
+	CHECK_INT(c, "in use", ask(WIRE_MIG, 0, "", S), NVML_SUCCESS);
+	CHECK(c, "nothing changed", got->ci_count == 2 && got->gis[0].memory_used_mib == 40000);
+	CHECK_INT(c, "others go", command("mig 0 create 1g.10gb", S), ERR_OK);
+	CHECK_INT(c, "others go", command("mig 0 destroy 10", S), ERR_OK);
+	CHECK_INT(c, "gone", command("mig 0 destroy 10", S), ERR_NOT_FOUND);
+	CHECK_INT(c, "ends", command("process 0 77 0", S), ERR_OK);
+	CHECK_INT(c, "off", command("mig 0 off", S), ERR_OK);
+	CHECK_INT(c, "off", ask(WIRE_MIG, 0, "", S), NVML_SUCCESS);
+	CHECK(c, "waits for the other", got->mode == 1 && got->mode_pending == 0);
+	CHECK_INT(c, "ends", command("process 0 78 0", S), ERR_OK);
+	CHECK_INT(c, "off", ask(WIRE_MIG, 0, "", S), NVML_SUCCESS);
+	CHECK(c, "off", got->mode == 0 && got->gi_count == 0 && got->ci_count == 0);
+}
+
+static void mig_ends(struct check *c)
+{
+	const struct wire_mig *got = &reply.body.mig;
+
+	for (uint32_t slot = 0; slot < 2; slot++) {
+		char on[32], create[48];
+		snprintf(on, sizeof(on), "mig %u on", slot);
+		snprintf(create, sizeof(create), "mig %u create %s", slot,
+			 slot == 0 ? "7g.80gb" : "7g.141gb");
+		CHECK_INT(c, on, command(on, S), ERR_OK);
+		CHECK_INT(c, create, command(create, S), ERR_OK);
+		CHECK_INT(c, "full", command(create, S), ERR_LIMIT);
+	}
+	CHECK_INT(c, "process", command("process 0 5 100 0 0", S), ERR_OK);
+	CHECK_INT(c, "driver", command("driver 580.65.06", S), ERR_OK);
+	CHECK_INT(c, "A100", ask(WIRE_MIG, 0, "", S), NVML_SUCCESS);
+	CHECK(c, "Ampere keeps the mode", got->mode == 1 && got->gi_count == 0);
+	CHECK_INT(c, "H200", ask(WIRE_MIG, 1, "", S), NVML_SUCCESS);
+	CHECK(c, "Hopper does not", got->mode == 0 && got->gi_count == 0);
+	CHECK_INT(c, "processes", ask(WIRE_PROCESSES, 0, "", S), NVML_SUCCESS);
+	CHECK_INT(c, "processes", reply.count, 0);
+	CHECK_INT(c, "again", command("mig 0 create 7g.80gb", S), ERR_OK);
+	CHECK_INT(c, "lost", command("lost 0", S), ERR_OK);
+	CHECK_INT(c, "lost", change(WIRE_GI_DESTROY, 0, ARGS(0), S), NVML_ERROR_GPU_IS_LOST);
+	CHECK_INT(c, "lost", command("mig 0 destroy all", S), ERR_UNAVAILABLE);
+	CHECK_INT(c, "back", command("restore 0", S), ERR_OK);
+	CHECK_INT(c, "back", ask(WIRE_MIG, 0, "", S), NVML_SUCCESS);
+	CHECK(c, "a reset leaves no instance", got->mode == 1 && got->gi_count == 0);
+}
+
 int main(void)
 {
 	struct check c = { 0 };
@@ -259,5 +353,7 @@ int main(void)
 	errors(&c);
 	drivers(&c);
 	bridges(&c);
+	migs(&c);
+	mig_ends(&c);
 	return check_done(&c);
 }

@@ -46,7 +46,7 @@ static void energy(struct check *c)
 				continue;
 			model_init(&gpu, &BOARD, now_ns);
 			for (size_t j = 0; j < 3; j++) {
-				struct model_use use = { 0, ENERGY[i].util_milli[j], 0 };
+				struct model_use use = { 0, ENERGY[i].util_milli[j], 0, 0 };
 				uint64_t end_ns = now_ns + ENERGY[i].hold_ns[j];
 				CHECK(c, ENERGY[i].name,
 				      model_use_set(&gpu, 1, 1, use, now_ns) == MODEL_OK);
@@ -67,18 +67,20 @@ static void users(struct check *c)
 	model_init(&gpu, &BOARD, 0);
 	CHECK_INT(c, "idle power", model_power_mw(&gpu), 50000);
 	CHECK(c, "a",
-	      model_use_set(&gpu, 1, 11, (struct model_use){ 600, 700, 100 }, S) == MODEL_OK);
+	      model_use_set(&gpu, 1, 11, (struct model_use){ 600, 700, 100, 0 }, S) == MODEL_OK);
 	CHECK(c, "b",
-	      model_use_set(&gpu, 2, 12, (struct model_use){ 301, 700, 0 }, S) == MODEL_NO_MEMORY);
+	      model_use_set(&gpu, 2, 12, (struct model_use){ 301, 700, 0, 0 }, S) ==
+		      MODEL_NO_MEMORY);
 	CHECK_INT(c, "refused changes nothing", model_util_milli(&gpu), 700);
-	CHECK(c, "b", model_use_set(&gpu, 2, 12, (struct model_use){ 300, 700, 0 }, S) == MODEL_OK);
+	CHECK(c, "b",
+	      model_use_set(&gpu, 2, 12, (struct model_use){ 300, 700, 0, 0 }, S) == MODEL_OK);
 	CHECK_INT(c, "capped", model_util_milli(&gpu), 1000);
 	CHECK_INT(c, "power of capped", model_power_mw(&gpu), 350000);
 	CHECK_INT(c, "full", model_memory_free_mib(&gpu), 0);
 	CHECK(c, "own memory counts as free",
-	      model_use_set(&gpu, 1, 11, (struct model_use){ 500, 100, 100 }, S) == MODEL_OK);
+	      model_use_set(&gpu, 1, 11, (struct model_use){ 500, 100, 100, 0 }, S) == MODEL_OK);
 	CHECK(c, "same pid, other owner",
-	      model_use_set(&gpu, 3, 11, (struct model_use){ 50, 120, 0 }, S) == MODEL_OK);
+	      model_use_set(&gpu, 3, 11, (struct model_use){ 50, 120, 0, 0 }, S) == MODEL_OK);
 	CHECK_INT(c, "processes", model_processes(&gpu, list, WIRE_PROCESS_MAX), 2);
 	CHECK_INT(c, "sum of a pid", list[0].memory_bytes, UINT64_C(550) << 20);
 	CHECK_INT(c, "util of a pid", list[0].util_percent, 22);
@@ -93,7 +95,7 @@ static void users(struct check *c)
 	model_restore(&gpu, 10 * S);
 	model_advance(&gpu, 11 * S);
 	CHECK_INT(c, "restored goes on", gpu.energy_mj.whole, lost_mj + 50000);
-	model_reset_energy(&gpu, 12 * S);
+	model_new_driver(&gpu, 12 * S);
 	CHECK_INT(c, "new driver", gpu.energy_mj.whole, 0);
 	for (uint64_t owner = 1; owner <= MODEL_USER_MAX; owner++)
 		CHECK(c, "room",
@@ -109,7 +111,7 @@ static void warmth(struct check *c)
 	model_init(&gpu, &BOARD, 0);
 	CHECK_INT(c, "starts cool", model_temp_c(&gpu), 30);
 	CHECK(c, "busy",
-	      model_use_set(&gpu, 1, 1, (struct model_use){ 0, 1000, 0 }, 0) == MODEL_OK);
+	      model_use_set(&gpu, 1, 1, (struct model_use){ 0, 1000, 0, 0 }, 0) == MODEL_OK);
 	model_advance(&gpu, 15 * S);
 	// After one time constant, 63 % of the way.
 	CHECK(c, "lags", model_temp_c(&gpu) >= 60 && model_temp_c(&gpu) <= 63);
@@ -130,9 +132,53 @@ static void links(struct check *c)
 	model_advance(&gpu, 10 * S);
 	CHECK_INT(c, "idle links", gpu.nvlink_kib.whole, 0);
 	CHECK(c, "busy",
-	      model_use_set(&gpu, 1, 1, (struct model_use){ 0, 500, 0 }, 10 * S) == MODEL_OK);
+	      model_use_set(&gpu, 1, 1, (struct model_use){ 0, 500, 0, 0 }, 10 * S) == MODEL_OK);
 	model_advance(&gpu, 12 * S);
 	CHECK_INT(c, "a tenth of two links, half busy, 2 s", gpu.nvlink_kib.whole, 200000);
+}
+
+// An instance's work counts by its share of the whole, its memory by its own.
+static void parts(struct check *c)
+{
+	struct board board = BOARD;
+	struct model_gpu gpu;
+	uint32_t gi_i = 0, ci_i = 0;
+	struct wire_process list[WIRE_PROCESS_MAX];
+
+	board.is_mig_capable = 1;
+	board.mig_profile_count = 2;
+	board.mig_profiles[0] = (struct mig_profile){ .name = "1g",
+						      .slices = 1,
+						      .size = 1,
+						      .starts = 15,
+						      .count_max = 4,
+						      .memory_mib = 200 };
+	board.mig_profiles[1] = (struct mig_profile){ .name = "4g",
+						      .profile = 3,
+						      .slices = 4,
+						      .size = 4,
+						      .starts = 1,
+						      .count_max = 1,
+						      .memory_mib = 900 };
+	model_init(&gpu, &board, 0);
+	model_set_mig_mode(&gpu, 1, 0);
+	CHECK_INT(c, "1g", mig_gi_create(&board, &gpu.mig, 0, 2, &gi_i), 0);
+	struct mig_ci wanted = { .gi_i = gi_i };
+	CHECK_INT(c, "1c", mig_ci_create(&board, &gpu.mig, &wanted, "GPU", &ci_i), 0);
+	struct model_use use = { 150, 1000, 500, ci_i + 1 };
+	CHECK(c, "part", model_use_set(&gpu, 1, 7, use, 0) == MODEL_OK);
+	CHECK(c, "memory", model_use_set(&gpu, 2, 8, use, 0) == MODEL_NO_MEMORY);
+	use.part = 0;
+	CHECK(c, "whole", model_use_set(&gpu, 2, 8, use, 0) == MODEL_MIG);
+	use.part = MIG_CI_MAX;
+	CHECK(c, "no such part", model_use_set(&gpu, 2, 8, use, 0) == MODEL_LOST);
+	CHECK_INT(c, "a quarter", model_util_milli(&gpu), 250);
+	CHECK_INT(c, "a quarter", model_power_mw(&gpu), 50000 + 300 * 250);
+	CHECK_INT(c, "one process", model_processes(&gpu, list, WIRE_PROCESS_MAX), 1);
+	CHECK(c, "of the instance", list[0].gi == gpu.mig.gis[gi_i].id && list[0].ci == 0);
+	CHECK_INT(c, "busy part", model_destroy_ci(&gpu, list[0].gi, 0), 19);
+	model_use_drop(&gpu, 1, 7, 0);
+	CHECK_INT(c, "free part", model_destroy_ci(&gpu, list[0].gi, 0), 0);
 }
 
 int main(void)
@@ -143,5 +189,6 @@ int main(void)
 	users(&c);
 	warmth(&c);
 	links(&c);
+	parts(&c);
 	return check_done(&c);
 }

@@ -18,7 +18,7 @@ static void requests(struct check *c)
 	CHECK(c, "magic", !wire_check_request(&bad, sizeof(bad), &got));
 	for (uint32_t op = 0; op < 3; op++) {
 		bad = good;
-		bad.op = op == 0 ? 0 : WIRE_EVENTS_WAIT + op;
+		bad.op = op == 0 ? 0 : WIRE_OP_LAST + op;
 		CHECK(c, "op", !wire_check_request(&bad, sizeof(bad), &got));
 	}
 	bad = good;
@@ -57,9 +57,9 @@ static const struct {
 	{ "error has no body", WIRE_MAGIC, 15, 0, 0, 16, 8, true },
 	{ "headless", WIRE_MAGIC, 0, 0, 0, 15, 0, false },
 	{ "magic", WIRE_WORK_MAGIC, 0, 0, 0, 16, 0, false },
-	{ "list", WIRE_MAGIC, 0, 2, 48, 64, SIZE_MAX, true },
-	{ "list with a lie", WIRE_MAGIC, 0, 3, 48, 64, SIZE_MAX, false },
-	{ "list above the maximum", WIRE_MAGIC, 0, 178956971, 48, 64, SIZE_MAX, false },
+	{ "list", WIRE_MAGIC, 0, 2, 64, 80, SIZE_MAX, true },
+	{ "list with a lie", WIRE_MAGIC, 0, 3, 64, 80, SIZE_MAX, false },
+	{ "list above the maximum", WIRE_MAGIC, 0, 134217730, 64, 80, SIZE_MAX, false },
 };
 
 static void replies(struct check *c)

@@ -12,6 +12,7 @@ enum {
 	GPU_MODEL_BYTES = 96,
 	GPU_PCI_BYTES = 32,
 	GPU_LABEL_BYTES = 64, // of a label value, with the terminator
+	GPU_CLIQUE_BYTES = 48,
 };
 
 struct gpu_info {
@@ -22,8 +23,10 @@ struct gpu_info {
 	uint32_t minor;                 // of /dev/nvidiaN
 	uint32_t compute_major, compute_minor;
 	uint64_t memory_bytes;
-	int32_t numa_node; // -1: unknown
-	bool mig_capable;
+	int32_t numa_node;  // -1: unknown
+	uint32_t pci_class; // 0x030200 is a 3D controller; 0: unknown
+	bool mig_capable, mig_enabled;
+	char clique[GPU_CLIQUE_BYTES]; // "<cluster UUID>.<clique>" of the fabric; empty: none
 };
 
 uint64_t gpu_memory_mib(const struct gpu_info *gpu);

@@ -81,6 +81,7 @@ enum {
 	NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX = 139,
 	NVML_FI_DEV_GET_GPU_RECOVERY_ACTION = 230,
 };
+enum { NVML_FABRIC_COMPLETED = 3 };
 enum { NVML_NO_INSTANCE = 0xffffffffu }; // GPU or compute instance id of a whole GPU
 enum { NVML_GPU_INSTANCE_PROFILE_1_SLICE = 0 };
 enum { NVML_NAME_MAX = 96, NVML_UUID_MAX = 80, NVML_SERIAL_MAX = 30, NVML_VERSION_MAX = 80 };
@@ -126,6 +127,14 @@ struct nvml_field_value {
 	uint32_t value_type;
 	nvml_return status;
 	union nvml_value value;
+};
+struct nvml_fabric {      // nvmlGpuFabricInfo_v2_t
+	uint32_t version; // NVML_STRUCT_VERSION(struct nvml_fabric, 2)
+	unsigned char cluster_uuid[16];
+	nvml_return status;
+	uint32_t clique_id;
+	unsigned char state; // NVML_FABRIC_COMPLETED: the clique is right
+	uint32_t health;
 };
 struct nvml_bar1_memory {
 	uint64_t total_bytes, free_bytes, used_bytes;

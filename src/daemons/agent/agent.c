@@ -177,6 +177,26 @@ static void on_checkpoint(void *arg)
 	holders_look(agent->holders);
 }
 
+static void fill_layout(struct agent *agent, struct node_view *view)
+{
+	static const gpu_sharing sharings[] = { [DP_EXCLUSIVE] = GPU_SHARING_NONE,
+						[DP_TIME_SLICED] = GPU_SHARING_TIME_SLICING,
+						[DP_MPS] = GPU_SHARING_MPS };
+	static const gpu_mig_strategy migs[] = { [DP_MIG_NONE] = GPU_MIG_NONE,
+						 [DP_MIG_SINGLE] = GPU_MIG_SINGLE,
+						 [DP_MIG_MIXED] = GPU_MIG_MIXED };
+	const struct offer *offer = &agent->offer;
+	view->has_layout = offer->count > 0 && !agent->is_offer_bad;
+	view->sharing = sharings[offer->sharing];
+	view->mig = migs[agent->dp.mig];
+	for (uint32_t slot = 0; slot < offer->count; slot++)
+		view->shares[slot] = (struct node_share){
+			.replicas = offer->gpus[slot].replicas,
+			.is_renamed = strcmp(offer->gpus[slot].resource, agent->config.resource) !=
+				      0,
+		};
+}
+
 static bool node_view(void *arg, struct node_view *ret)
 {
 	struct agent *agent = arg;
@@ -191,8 +211,10 @@ static bool node_view(void *arg, struct node_view *ret)
 				   .count = monitor_count(agent->monitor),
 				   .driver = monitor_driver(agent->monitor),
 				   .resource = agent->config.resource,
+				   .machine = agent->machine,
 				   .is_driver_up = host.driver_up,
 				   .is_registered = plugin.is_registered };
+	fill_layout(agent, ret);
 	return true;
 }
 
@@ -237,6 +259,19 @@ static err_status start_monitor(struct agent *agent, struct err *err)
 	return monitor_new(agent->loop, &config, &agent->monitor, err);
 }
 
+static void read_machine(struct agent *agent)
+{
+	char path[4096];
+	struct err err;
+	AUTO(buf_done) struct buf text = { 0 };
+	(void)snprintf(path, sizeof path, "%.3000s/class/dmi/id/product_name",
+		       agent->config.sys_root);
+	if (fs_read(path, sizeof agent->machine - 1, &text, &err) != ERR_OK)
+		return; // not there on every machine; the label then says "unknown"
+	struct str name = str_trim(buf_str(&text));
+	(void)snprintf(agent->machine, sizeof agent->machine, STR_FMT, STR_ARG(name));
+}
+
 static err_status start_client(struct agent *agent, struct arena *arena, struct err *err)
 {
 	const char *where = agent->config.kubeconfig;
@@ -249,6 +284,7 @@ static err_status start_client(struct agent *agent, struct arena *arena, struct 
 					&agent->client, err);
 	if (status != ERR_OK)
 		return err_wrap(err, "API server");
+	read_machine(agent);
 	const struct node_writer_config node = {
 		.node = agent->config.node_name,
 		.period_ns = (uint64_t)agent->config.node_period_s * S,

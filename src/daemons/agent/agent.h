@@ -40,6 +40,7 @@ struct agent {
 	struct http_server *http;
 	struct loop_timer *housekeeping;
 	struct buf plan_key;
+	char machine[96]; // the product's name as the firmware tells it
 	uint64_t plan_key_ns;
 };
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 static const uint64_t READY_AFTER_NS = 3 * UINT64_C(1000000000);
+enum { NUMA_NODE_MAX = 4096, PCI_CLASS_MAX = 0xffffff };
 
 struct monitor {
 	struct loop *loop;
@@ -50,10 +51,11 @@ static void changed(struct monitor *monitor)
 	monitor->is_save_due = true;
 }
 
-static int32_t numa_of(const struct monitor *monitor, const struct gpu_info *info)
+// A file of sysfs about the GPU's PCI device; false: not there.
+static bool read_pci(const struct monitor *monitor, const struct gpu_info *info, const char *name,
+		     long *ret)
 {
-	char path[256], id[GPU_PCI_BYTES];
-	int node = -1;
+	char path[256], id[GPU_PCI_BYTES], text[32] = "";
 	// The driver writes an eight-digit domain in capitals, sysfs four digits in small letters.
 	const char *short_id = strlen(info->pci_bus_id) > 12 ? info->pci_bus_id + 4
 							     : info->pci_bus_id;
@@ -62,15 +64,26 @@ static int32_t numa_of(const struct monitor *monitor, const struct gpu_info *inf
 		id[i] = short_id[i] >= 'A' && short_id[i] <= 'F' ? (char)(short_id[i] + 32)
 								 : short_id[i];
 	id[i] = '\0';
-	(void)snprintf(path, sizeof path, "%.100s/bus/pci/devices/%s/numa_node",
-		       monitor->config.sys_root, id);
+	(void)snprintf(path, sizeof path, "%.100s/bus/pci/devices/%s/%s", monitor->config.sys_root,
+		       id, name);
 	FILE *file = fopen(path, "re");
 	if (file == NULL)
-		return -1;
-	if (fscanf(file, "%9d", &node) != 1 || node > 4096)
-		node = -1;
+		return false;
+	char *line = fgets(text, sizeof text, file), *end = text;
 	(void)fclose(file);
-	return node;
+	*ret = strtol(text, &end, 0);
+	return line != NULL && end != text;
+}
+
+static void add_pci_facts(const struct monitor *monitor, struct gpu_info *info)
+{
+	long value = 0;
+	info->numa_node = -1;
+	if (read_pci(monitor, info, "numa_node", &value) && value >= 0 && value <= NUMA_NODE_MAX)
+		info->numa_node = (int32_t)value;
+	info->pci_class = 0;
+	if (read_pci(monitor, info, "class", &value) && value > 0 && value <= PCI_CLASS_MAX)
+		info->pci_class = (uint32_t)value;
 }
 
 static void on_probe(void *arg, uint32_t slot, health_probe probe, int action, const char *detail)
@@ -119,18 +132,20 @@ static void on_info(void *arg, uint32_t slot, const struct gpu_info *info)
 	struct monitor *monitor = arg;
 	struct monitor_gpu *gpu = &monitor->gpus[slot];
 	struct gpu_info next = *info;
-	next.numa_node = numa_of(monitor, info);
+	add_pci_facts(monitor, &next);
 	bool is_other = strcmp(gpu->info.uuid, info->uuid) != 0;
 	bool is_news = !gpu->is_seen || is_other;
+	bool is_changed = gpu->info.mig_enabled != next.mig_enabled ||
+			  strcmp(gpu->info.clique, next.clique) != 0;
 	if (is_other)
 		monitor_file_recall(monitor->gpus, &monitor->count, slot, info->uuid);
 	gpu->info = next;
 	gpu->is_known = true;
 	gpu->is_seen = true;
-	if (is_news) {
+	if (is_news)
 		log_gpu(LOG_INFO, "device", gpu);
+	if (is_news || is_changed)
 		changed(monitor);
-	}
 }
 
 static void on_reading(void *arg, uint32_t slot, const struct gpu_reading *reading)

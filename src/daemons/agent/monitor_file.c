@@ -21,8 +21,12 @@ static void put_gpu(struct buf *out, const struct monitor_gpu *gpu)
 	buf_printf(out, ",\"index\":%" PRIu32 ",\"minor\":%" PRIu32, info->index, info->minor);
 	buf_printf(out, ",\"computeMajor\":%" PRIu32 ",\"computeMinor\":%" PRIu32,
 		   info->compute_major, info->compute_minor);
-	buf_printf(out, ",\"memoryMiB\":%" PRIu64 ",\"migCapable\":%s", gpu_memory_mib(info),
-		   info->mig_capable ? "true" : "false");
+	buf_printf(out, ",\"memoryMiB\":%" PRIu64 ",\"migCapable\":%s,\"migEnabled\":%s",
+		   gpu_memory_mib(info), info->mig_capable ? "true" : "false",
+		   info->mig_enabled ? "true" : "false");
+	buf_printf(out, ",\"numaNode\":%" PRId32 ",\"pciClass\":%" PRIu32 ",\"clique\":",
+		   info->numa_node, info->pci_class);
+	buf_put_json(out, str_of(info->clique));
 	if (!health_is_offered(&gpu->health)) {
 		buf_printf(out, ",\"fault\":\"%s\",\"xid\":%" PRIu32 ",\"reason\":",
 			   health_fault_name(gpu->health.fault), gpu->health.xid);
@@ -74,6 +78,10 @@ static bool load_gpu(const json_t *object, struct monitor_gpu *ret, uint64_t now
 	gpu.info.compute_minor = (uint32_t)json_int(object, "computeMinor", 0);
 	gpu.info.memory_bytes = (uint64_t)memory_mib << 20;
 	gpu.info.mig_capable = json_bool(object, "migCapable", false);
+	gpu.info.mig_enabled = json_bool(object, "migEnabled", false);
+	gpu.info.numa_node = (int32_t)json_int(object, "numaNode", -1);
+	gpu.info.pci_class = (uint32_t)json_int(object, "pciClass", 0);
+	copy_text(gpu.info.clique, sizeof gpu.info.clique, json_text(object, "clique"));
 	health_init(&gpu.health);
 	if (health_fault_parse(json_text(object, "fault"), &gpu.health.fault) &&
 	    gpu.health.fault != HEALTH_FAULT_NONE) {

@@ -48,10 +48,20 @@ static void put_device(struct buf *out, const struct monitor_gpu *gpu)
 }
 
 struct condition {
-	const char *type, *good, *bad;
+	const char *good, *bad;
 	char message[96];
 	bool is_true;
 };
+
+static const char *const condition_types[NODE_CONDITIONS] = { "DriverReady",
+							      "DevicePluginRegistered",
+							      "DevicesHealthy" };
+
+const char *node_object_condition_type(size_t condition)
+{
+	ASSERT(condition < NODE_CONDITIONS);
+	return condition_types[condition];
+}
 
 static void fill_conditions(const struct node_view *view, struct condition out[NODE_CONDITIONS])
 {
@@ -60,16 +70,13 @@ static void fill_conditions(const struct node_view *view, struct condition out[N
 		known += view->gpus[i].is_known ? 1 : 0;
 		healthy += view->gpus[i].is_known && health_is_offered(&view->gpus[i].health);
 	}
-	out[0] = (struct condition){ .type = "DriverReady",
-				     .good = "DriverAnswers",
+	out[0] = (struct condition){ .good = "DriverAnswers",
 				     .bad = "DriverDoesNotAnswer",
 				     .is_true = view->is_driver_up };
-	out[1] = (struct condition){ .type = "DevicePluginRegistered",
-				     .good = "Registered",
+	out[1] = (struct condition){ .good = "Registered",
 				     .bad = "NotRegistered",
 				     .is_true = view->is_registered };
-	out[2] = (struct condition){ .type = "DevicesHealthy",
-				     .good = "AllHealthy",
+	out[2] = (struct condition){ .good = "AllHealthy",
 				     .bad = "SomeUnhealthy",
 				     .is_true = known == healthy };
 	(void)snprintf(out[0].message, sizeof out[0].message, "driver %.60s",
@@ -115,7 +122,7 @@ void node_object_put_status(struct buf *out, const struct node_view *view,
 	for (size_t i = 0; i < NODE_CONDITIONS; i++) {
 		const struct condition *condition = &conditions[i];
 		buf_printf(out, "%s{\"type\":\"%s\",\"status\":\"%s\",\"reason\":\"%s\"",
-			   i == 0 ? "" : ",", condition->type,
+			   i == 0 ? "" : ",", condition_types[i],
 			   condition->is_true ? "True" : "False",
 			   condition->is_true ? condition->good : condition->bad);
 		buf_put_c(out, ",\"message\":");
@@ -125,93 +132,33 @@ void node_object_put_status(struct buf *out, const struct node_view *view,
 	buf_put_c(out, "]}}");
 }
 
-static void put_label(struct buf *out, const char *name, const char *value)
+void node_object_put_labels(struct buf *out, const struct node_view *view, int64_t timestamp_s)
 {
-	buf_printf(out, ",\"nvidia.com/%s\":", name);
-	buf_put_json(out, str_of(value));
-}
-
-static void put_label_number(struct buf *out, const char *name, uint64_t value)
-{
-	buf_printf(out, ",\"nvidia.com/%s\":\"%" PRIu64 "\"", name, value);
-}
-
-// "570.86.15": major, minor, revision; missing parts are empty.
-static void put_driver_labels(struct buf *out, const char *version)
-{
-	static const char *const names[] = { "cuda.driver-version.major",
-					     "cuda.driver-version.minor",
-					     "cuda.driver-version.revision" };
-	static const char *const old_names[] = { "cuda.driver.major", "cuda.driver.minor",
-						 "cuda.driver.rev" };
-	struct str rest = str_of(version), part;
-	put_label(out, "cuda.driver-version.full", version);
-	for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
-		char text[16] = "";
-		if (str_split_next(&rest, '.', &part) && part.len < sizeof text)
-			memcpy(text, part.data, part.len);
-		put_label(out, names[i], text);
-		put_label(out, old_names[i], text);
-	}
-}
-
-static void put_runtime_labels(struct buf *out, uint32_t version)
-{
-	char text[32];
-	uint32_t major = version / 1000, minor = version % 1000 / 10;
-	(void)snprintf(text, sizeof text, "%" PRIu32 ".%" PRIu32, major, minor);
-	put_label(out, "cuda.runtime-version.full", text);
-	put_label_number(out, "cuda.runtime-version.major", major);
-	put_label_number(out, "cuda.runtime-version.minor", minor);
-	put_label_number(out, "cuda.runtime.major", major);
-	put_label_number(out, "cuda.runtime.minor", minor);
-}
-
-// The model with the most devices stands for the node; ties by name, so that it never flips.
-static const struct gpu_info *representative(const struct node_view *view, uint64_t *ret_count)
-{
-	const struct gpu_info *best = NULL;
-	*ret_count = 0;
+	struct gpu_label_gpu gpus[GPU_MAX];
+	struct gpu_labels labels;
+	struct gpu_label_facts facts = { .gpus = gpus,
+					 .driver_version = view->driver->driver_version,
+					 .cuda_version = view->driver->cuda_version,
+					 .machine = view->machine == NULL ? "" : view->machine,
+					 .sharing = view->sharing,
+					 .mig = view->mig,
+					 .timestamp_s = timestamp_s };
+	ASSERT(view->count <= GPU_MAX);
 	for (size_t i = 0; i < view->count; i++) {
-		uint64_t count = 0;
 		if (!view->gpus[i].is_known)
 			continue;
-		const struct gpu_info *info = &view->gpus[i].info;
-		for (size_t j = 0; j < view->count; j++)
-			count += view->gpus[j].is_known &&
-				 strcmp(view->gpus[j].info.model, info->model) == 0;
-		bool is_better = best == NULL || count > *ret_count ||
-				 (count == *ret_count && strcmp(info->model, best->model) < 0);
-		if (is_better) {
-			best = info;
-			*ret_count = count;
-		}
+		struct gpu_label_gpu *gpu = &gpus[facts.gpu_count++];
+		*gpu = (struct gpu_label_gpu){ .info = &view->gpus[i].info,
+					       .replicas = view->shares[i].replicas,
+					       .is_renamed = view->shares[i].is_renamed };
 	}
-	return best;
-}
-
-void node_object_put_labels(struct buf *out, const struct node_view *view)
-{
-	char product[GPU_LABEL_BYTES];
-	uint64_t count = 0;
-	const struct gpu_info *gpu = representative(view, &count);
+	gpu_labels_make(&facts, &labels);
 	buf_put_c(out, "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":");
 	buf_put_json(out, str_of(view->node));
-	buf_put_c(out, ",\"labels\":{\"nvidia.com/gpu.present\":\"true\"");
-	put_driver_labels(out, view->driver->driver_version);
-	put_runtime_labels(out, view->driver->cuda_version);
-	if (gpu != NULL) {
-		put_label_number(out, "gpu.count", count);
-		put_label(out, "gpu.product", gpu_product_label(gpu->model, product));
-		put_label_number(out, "gpu.memory", gpu_memory_mib(gpu));
-		put_label(out, "gpu.family", gpu_family(gpu->compute_major, gpu->compute_minor));
-		put_label_number(out, "gpu.compute.major", gpu->compute_major);
-		put_label_number(out, "gpu.compute.minor", gpu->compute_minor);
-		put_label(out, "gpu.mode", "compute");
-		put_label(out, "gpu.replicas", "1");
-		put_label(out, "gpu.sharing-strategy", "none");
-		put_label(out, "mig.capable", gpu->mig_capable ? "true" : "false");
-		put_label(out, "mps.capable", "false");
+	buf_put_c(out, ",\"labels\":{");
+	for (size_t i = 0; i < labels.count; i++) {
+		buf_printf(out, "%s\"nvidia.com/%s\":", i == 0 ? "" : ",", labels.items[i].name);
+		buf_put_json(out, str_of(labels.items[i].value));
 	}
 	buf_put_c(out, "}}}");
 }

@@ -6,6 +6,22 @@
 
 #include "base/buf.h"
 #include "daemons/agent/monitor.h"
+#include "gpu/labels.h"
+
+enum { NODE_VERSION_BYTES = 64 };
+// Set on the Node by whoever installs the container toolkit there; nothing else tells it.
+#define NODE_TOOLKIT_ANNOTATION "gpuaas.io/container-toolkit-version"
+
+struct node_versions { // as the Node tells them; empty: not known
+	char kubelet[NODE_VERSION_BYTES];
+	char runtime[NODE_VERSION_BYTES]; // "containerd://2.2.9"
+	char toolkit[NODE_VERSION_BYTES];
+};
+
+struct node_share {
+	uint32_t replicas; // up to 1: whole
+	bool is_renamed;
+};
 
 struct node_view {
 	const char *node;
@@ -14,6 +30,12 @@ struct node_view {
 	const struct nvml_hello *driver;
 	const char *resource;
 	bool is_driver_up, is_registered;
+	struct node_versions versions;     // filled by the writer
+	const char *machine;               // as the firmware names it, may be empty
+	bool has_layout;                   // else it is not known yet how GPUs are offered
+	struct node_share shares[GPU_MAX]; // by slot
+	gpu_sharing sharing;
+	gpu_mig_strategy mig;
 };
 
 // Bodies of server-side apply. conditions_t: RFC 3339 of the last change of each condition,
@@ -23,4 +45,6 @@ void node_object_put(struct buf *out, const struct node_view *view);
 void node_object_put_status(struct buf *out, const struct node_view *view,
 			    const char *const conditions_t[NODE_CONDITIONS]);
 void node_object_conditions(const struct node_view *view, bool ret_is_true[NODE_CONDITIONS]);
-void node_object_put_labels(struct buf *out, const struct node_view *view);
+// timestamp_s: of the last change of the labels.
+void node_object_put_labels(struct buf *out, const struct node_view *view, int64_t timestamp_s);
+const char *node_object_condition_type(size_t condition);

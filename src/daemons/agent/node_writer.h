@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes this node's GPUNode and labels by server-side apply: nothing when nothing changed, at
-// most one round in a period, again after a failure. The owner says when something may have
-// changed and gives the view at the moment of writing.
+// Writes this node's GPUNode and labels by server-side apply: nothing when nothing changed, also
+// over a restart, for what the server has is read first; at most one round in a period, again
+// after a failure. What others did to it is seen and mended every five minutes. The owner says
+// when something may have changed and gives the view at the moment of writing.
 #pragma once
 
 #include "daemons/agent/node_object.h"

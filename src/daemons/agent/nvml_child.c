@@ -2,6 +2,7 @@
 #include "daemons/agent/nvml_child.h"
 
 #include "daemons/agent/nvml_read.h"
+#include "gpu/health.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -38,6 +39,7 @@ struct worker {
 
 static struct child {
 	struct nvml_lib lib;
+	char driver_version[NVML_TEXT_BYTES]; // as hello told it
 	struct worker workers[GPU_MAX];
 	// Devices by slot for the event thread; set once each, after OPEN succeeded.
 	_Atomic(struct nvml_device *) devices[GPU_MAX];
@@ -77,6 +79,23 @@ static nvml_return open_device(struct worker *worker, const struct nvml_request 
 	return NVML_SUCCESS;
 }
 
+// Another driver than the one that hello told of: then all is to be read anew, by a new child.
+static bool is_driver_other(void)
+{
+	char now[NVML_TEXT_BYTES] = "";
+	return child.lib.driver_version != NULL && child.driver_version[0] != '\0' &&
+	       child.lib.driver_version(now, sizeof now - 1) == NVML_SUCCESS &&
+	       strcmp(now, child.driver_version) != 0;
+}
+
+static nvml_return probe_device(struct worker *worker, struct nvml_probe *ret)
+{
+	if (!is_driver_other())
+		return nvml_read_probe(&child.lib, worker->device, worker->info.uuid, ret);
+	*ret = (struct nvml_probe){ .action = HEALTH_ACTION_UNKNOWN, .text = "driver changed" };
+	return NVML_ERROR_LIB_RM_VERSION_MISMATCH;
+}
+
 static void answer(struct worker *worker, const struct nvml_request *request)
 {
 	struct nvml_reply reply = { .type = nvml_answer_of(request->type),
@@ -88,8 +107,7 @@ static void answer(struct worker *worker, const struct nvml_request *request)
 	else if (request->type == NVML_ASK_OPEN)
 		result = open_device(worker, request, &reply.body.info);
 	else if (request->type == NVML_ASK_PROBE)
-		result = nvml_read_probe(&child.lib, worker->device, worker->info.uuid,
-					 &reply.body.probe);
+		result = probe_device(worker, &reply.body.probe);
 	else if (request->type == NVML_ASK_READ)
 		nvml_read_fields(&child.lib, worker->device, &reply.body.reading);
 	else
@@ -257,6 +275,7 @@ static bool say_hello(const char *library)
 		if (child.lib.driver_version != NULL)
 			(void)child.lib.driver_version(hello->driver_version,
 						       sizeof hello->driver_version - 1);
+		memcpy(child.driver_version, hello->driver_version, sizeof child.driver_version);
 		if (child.lib.library_version != NULL)
 			(void)child.lib.library_version(hello->library_version,
 							sizeof hello->library_version - 1);

@@ -26,6 +26,7 @@
 	X(memory, "nvmlDeviceGetMemoryInfo", (struct nvml_device *, struct nvml_memory *))         \
 	X(compute, "nvmlDeviceGetCudaComputeCapability", (struct nvml_device *, int *, int *))     \
 	X(mig_mode, "nvmlDeviceGetMigMode", (struct nvml_device *, uint32_t *, uint32_t *))        \
+	X(fabric, "nvmlDeviceGetGpuFabricInfoV", (struct nvml_device *, struct nvml_fabric *))     \
 	X(temperature, "nvmlDeviceGetTemperature", (struct nvml_device *, uint32_t, uint32_t *))   \
 	X(power, "nvmlDeviceGetPowerUsage", (struct nvml_device *, uint32_t *))                    \
 	X(energy, "nvmlDeviceGetTotalEnergyConsumption", (struct nvml_device *, uint64_t *))       \

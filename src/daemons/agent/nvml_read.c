@@ -18,6 +18,23 @@ static uint64_t read_memory_total(const struct nvml_lib *lib, struct nvml_device
 	return 0;
 }
 
+// The clique of the NVLink fabric as its label is written; empty where there is none.
+static void read_clique(const struct nvml_lib *lib, struct nvml_device *device,
+			char out[GPU_CLIQUE_BYTES])
+{
+	struct nvml_fabric fabric = { .version = NVML_STRUCT_VERSION(struct nvml_fabric, 2) };
+	if (lib->fabric == NULL || lib->fabric(device, &fabric) != NVML_SUCCESS ||
+	    fabric.state != NVML_FABRIC_COMPLETED || fabric.status != NVML_SUCCESS)
+		return;
+	size_t len = 0;
+	for (size_t i = 0; i < sizeof fabric.cluster_uuid; i++) {
+		bool is_cut = i == 4 || i == 6 || i == 8 || i == 10;
+		len += (size_t)snprintf(out + len, GPU_CLIQUE_BYTES - len, "%s%02x",
+					is_cut ? "-" : "", fabric.cluster_uuid[i]);
+	}
+	(void)snprintf(out + len, GPU_CLIQUE_BYTES - len, ".%u", fabric.clique_id);
+}
+
 nvml_return nvml_read_info(const struct nvml_lib *lib, struct nvml_device *device, uint32_t index,
 			   struct gpu_info *ret)
 {
@@ -41,6 +58,8 @@ nvml_return nvml_read_info(const struct nvml_lib *lib, struct nvml_device *devic
 	// Parts without MIG answer "not supported".
 	info.mig_capable = lib->mig_mode != NULL &&
 			   lib->mig_mode(device, &current, &pending) == NVML_SUCCESS;
+	info.mig_enabled = info.mig_capable && current == NVML_FEATURE_ENABLED;
+	read_clique(lib, device, info.clique);
 	info.memory_bytes = read_memory_total(lib, device);
 	*ret = info;
 	return NVML_SUCCESS;

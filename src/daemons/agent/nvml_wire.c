@@ -60,11 +60,13 @@ static bool check_info(const struct nvml_reply *reply)
 {
 	const struct gpu_info *info = &reply->body.info;
 	if (!is_text(info->uuid, sizeof info->uuid) || !is_text(info->model, sizeof info->model) ||
-	    !is_text(info->pci_bus_id, sizeof info->pci_bus_id))
+	    !is_text(info->pci_bus_id, sizeof info->pci_bus_id) ||
+	    !is_text(info->clique, sizeof info->clique))
 		return false;
-	unsigned char mig = 0; // a bool from outside may hold what no bool holds
-	memcpy(&mig, &info->mig_capable, 1);
-	if (mig > 1)
+	unsigned char mig[2] = { 0 }; // a bool from outside may hold what no bool holds
+	memcpy(&mig[0], &info->mig_capable, 1);
+	memcpy(&mig[1], &info->mig_enabled, 1);
+	if (mig[0] > 1 || mig[1] > 1)
 		return false;
 	return reply->status != 0 || gpu_is_uuid(str_of(info->uuid));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fake_api.h"
 
+#include "base/json.h"
 #include "base/pb.h"
 
 #include <stdio.h>
@@ -182,6 +183,43 @@ static void keep(struct buf *out, struct str body)
 	buf_put(out, body);
 }
 
+// The Node with the labels that were applied, and whose they are.
+static void answer_node(struct fake_api *api, struct http_exchange *exchange)
+{
+	AUTO(json_decrefp) json_t *applied = NULL;
+	AUTO(json_decrefp) json_t *node = json_object();
+	AUTO(arena_freep) struct arena *arena = arena_new(1 << 20);
+	json_t *owned = json_object(), *value;
+	const char *key;
+	if (api->labels.len > 0 && json_parse(buf_str(&api->labels), &applied, NULL) != ERR_OK)
+		abort();
+	json_object_foreach(json_at(applied, "metadata.labels"), key, value)
+	{
+		char name[200];
+		(void)snprintf(name, sizeof name, "f:%s", key);
+		(void)json_object_set_new(owned, name, json_object());
+	}
+	json_t *labels = json_incref(json_at(applied, "metadata.labels"));
+	(void)json_object_set_new(node, "metadata",
+				  json_pack("{s:o, s:[{s:s, s:s, s:{s:{s:o}}}]}", "labels",
+					    labels == NULL ? json_object() : labels,
+					    "managedFields", "manager", "gpuaas-agent", "operation",
+					    "Apply", "fieldsV1", "f:metadata", "f:labels", owned));
+	(void)json_object_set_new(node, "status",
+				  json_pack("{s:{s:s, s:s}}", "nodeInfo", "kubeletVersion",
+					    "v1.36.3", "containerRuntimeVersion",
+					    "containerd://2.2.9"));
+	http_respond(exchange, 200, "application/json", NULL, json_dump(arena, node));
+}
+
+static void answer_gpu_node(struct fake_api *api, struct http_exchange *exchange)
+{
+	bool is_there = api->gpu_node_status.len > 0;
+	http_respond(exchange, is_there ? 200 : 404, "application/json", NULL,
+		     is_there ? buf_str(&api->gpu_node_status)
+			      : STR("{\"kind\":\"Status\",\"code\":404,\"message\":\"none\"}"));
+}
+
 static void handle(void *arg, struct http_exchange *exchange, const struct http_request *request)
 {
 	struct fake_api *api = arg;
@@ -192,6 +230,10 @@ static void handle(void *arg, struct http_exchange *exchange, const struct http_
 		else if (str_ends(request->path, STR("/status")))
 			keep(&api->gpu_node_status, request->body);
 		http_respond(exchange, 200, "application/json", NULL, STR("{}"));
+	} else if (str_starts(request->path, STR("/api/v1/nodes/"))) {
+		answer_node(api, exchange);
+	} else if (str_starts(request->path, STR("/apis/gpuaas.io/"))) {
+		answer_gpu_node(api, exchange);
 	} else if (str_starts(request->path, STR("/api/v1/namespaces/"))) {
 		answer_namespace(exchange, request->path);
 	} else if (http_query_get(request->arena, request->query, "sendInitialEvents").data !=

@@ -98,7 +98,7 @@ static void check_node(struct check *c)
 		  "1 of 2 devices are healthy");
 
 	buf_clear(&out);
-	node_object_put_labels(&out, &view);
+	node_object_put_labels(&out, &view, 0);
 	CHECK_INT(c, "labels", json_parse(buf_str(&out), &labels, &err), ERR_OK);
 	static const char *const want[][2] = {
 		{ "nvidia.com/gpu.product", "NVIDIA-H100-80GB-HBM3" },

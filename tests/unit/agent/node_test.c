@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the API server is told, by the whole agent: labels and GPUNode are written once, not again
+// after a restart, never removed while the driver is away, and anew when the driver changes.
+#include "check.h"
+#include "fake_api.h"
+#include "rig.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+enum { PERIOD_S = 1, SETTLE_MS = 1500, LIMIT_MS = 60000 };
+
+static struct fake_api api;
+static const char *wanted;
+
+static bool has_wanted(void)
+{
+	return api.labels.len > 0 && api.gpu_node_status.len > 0 &&
+	       strstr(api.labels.data, wanted) != NULL;
+}
+
+static bool is_registered(void)
+{
+	return api.gpu_node_status.len > 0 &&
+	       strstr(api.gpu_node_status.data, "\"NotRegistered\"") == NULL;
+}
+
+static void copy(struct buf *out, const struct buf *from)
+{
+	buf_clear(out);
+	buf_put(out, buf_str(from));
+}
+
+static void check_restart(struct check *c, const char *kubeconfig)
+{
+	AUTO(buf_done) struct buf labels = { 0 };
+	AUTO(buf_done) struct buf status = { 0 };
+	wanted = "\"nvidia.com/gpu.count\":\"2\"";
+	CHECK(c, "labels", rig_wait_for(has_wanted, LIMIT_MS) != UINT64_MAX);
+	CHECK(c, "registered", rig_wait_for(is_registered, LIMIT_MS) != UINT64_MAX);
+	rig_wait(SETTLE_MS);
+	unsigned patches = api.patches;
+	copy(&labels, &api.labels);
+	copy(&status, &api.gpu_node_status);
+	rig_wait(SETTLE_MS);
+	CHECK_INT(c, "nothing changed, nothing written", api.patches, patches);
+	CHECK_INT(c, "killed", rig_stop_agent(SIGKILL), -1);
+	rig_start_agent(kubeconfig);
+	CHECK(c, "again", rig_wait_for(rig_has_stream, LIMIT_MS) != UINT64_MAX);
+	rig_wait(SETTLE_MS);
+	CHECK_STR(c, "labels stay", buf_str(&api.labels), labels.data);
+	CHECK_STR(c, "status stays", buf_str(&api.gpu_node_status), status.data);
+}
+
+static bool is_down(void)
+{
+	return strstr(api.gpu_node_status.data, "\"DriverDoesNotAnswer\"") != NULL;
+}
+
+static bool is_up(void) { return !is_down(); }
+
+static void check_driver_away(struct check *c, const char *kubeconfig)
+{
+	AUTO(buf_done) struct buf labels = { 0 };
+	copy(&labels, &api.labels);
+	CHECK_INT(c, "stops", rig_stop_agent(SIGTERM), 0);
+	rig_control("initfail on\n");
+	rig_wait(300);
+	rig_start_agent(kubeconfig);
+	CHECK(c, "driver is away", rig_wait_for(is_down, LIMIT_MS) != UINT64_MAX);
+	CHECK_STR(c, "labels stay", buf_str(&api.labels), labels.data);
+	rig_control("initfail off\n");
+	CHECK(c, "driver is back", rig_wait_for(is_up, LIMIT_MS) != UINT64_MAX);
+	rig_wait(SETTLE_MS);
+	CHECK_STR(c, "labels stay", buf_str(&api.labels), labels.data);
+}
+
+static void check_driver_change(struct check *c)
+{
+	rig_control("driver 580.95.05 13.0\n");
+	wanted = "\"nvidia.com/cuda.driver-version.full\":\"580.95.05\"";
+	CHECK(c, "driver changed", rig_wait_for(has_wanted, LIMIT_MS) != UINT64_MAX);
+	CHECK(c, "CUDA changed",
+	      strstr(api.labels.data, "\"nvidia.com/cuda.runtime-version.full\":\"13.0\"") != NULL);
+	CHECK(c, "GPUNode",
+	      strstr(api.gpu_node_status.data, "\"driverVersion\":\"580.95.05\"") != NULL);
+}
+
+int main(int argc, char **argv)
+{
+	struct check c = { 0 };
+	char text[600], kubeconfig[200];
+	if (argc != 5)
+		return 2;
+	rig_set_up(argv, 2, "");
+	fake_api_init(&api, rig.loop);
+	(void)snprintf(text, sizeof text,
+		       "health: {probeMs: 200, holdOffS: 1}\nnode: {periodS: %d}\n", PERIOD_S);
+	rig_write("agent.yaml", "w", text);
+	(void)snprintf(text, sizeof text,
+		       "apiVersion: v1\nkind: Config\ncurrent-context: x\n"
+		       "contexts: [{name: x, context: {cluster: x, user: x}}]\n"
+		       "clusters: [{name: x, cluster: {server: 'http://%s'}}]\n"
+		       "users: [{name: x, user: {token: t}}]\n",
+		       api.address);
+	rig_write("kubeconfig", "w", text);
+	(void)snprintf(kubeconfig, sizeof kubeconfig, "%s/kubeconfig", rig.root);
+	rig_start_agent(kubeconfig);
+	check_restart(&c, kubeconfig);
+	check_driver_away(&c, kubeconfig);
+	check_driver_change(&c);
+	CHECK_INT(&c, "ends well", rig_stop_agent(SIGTERM), 0);
+	fake_api_done(&api);
+	rig_clean_up(c.failed > 0);
+	return check_done(&c);
+}

@@ -49,6 +49,7 @@ struct api {
 	struct refusals *refusals;
 	struct api_limits limits;
 	struct api_counters counters;
+	struct call *calls; // under way
 	struct metric_histogram seconds[API_ROUTES_MAX];
 	uint64_t seconds_by_code[API_ROUTES_MAX][6];
 	struct str openapi; // made at the start

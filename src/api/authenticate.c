@@ -31,35 +31,43 @@ static void refuse_token(struct call *call)
 		     "the token is missing or not valid; log in with a token that is");
 }
 
+typedef enum token_verdict {
+	TOKEN_GOOD,
+	TOKEN_BAD,
+	TOKEN_UNCLEAR,    // until the tenants are known
+	TOKEN_UNREADABLE, // the database does not answer
+} token_verdict;
+
+// A database that is away is said by who watches it, not with each call.
+static token_verdict note_unreadable(const char *what, const struct err *err)
+{
+	if (err->status != ERR_UNAVAILABLE)
+		log_err(LOG_ERROR, what, err);
+	return TOKEN_UNREADABLE;
+}
+
 // A tenant's token speaks for a member of the very tenant that it was made for, with at most the
 // member's rights, at once.
-static bool narrow_to_membership(struct call *call, struct str tenant_uid)
+static token_verdict narrow_to_membership(struct call *call, struct str tenant_uid)
 {
 	struct store_member member;
 	struct err err = { 0 };
 	struct authz_principal *principal = &call->principal;
 	if (principal->tenant.len == 0)
-		return principal->role == AUTHZ_PLATFORM_ADMIN || principal->role == AUTHZ_AGENT;
+		return principal->role == AUTHZ_PLATFORM_ADMIN || principal->role == AUTHZ_AGENT
+			       ? TOKEN_GOOD
+			       : TOKEN_BAD;
 	struct str uid = view_tenant_uid(call->api->objects, principal->tenant);
 	if (uid.len == 0 || !str_eq(uid, tenant_uid))
-		return false; // there is none of that name, or it is a later one
+		return TOKEN_BAD; // there is none of that name, or it is a later one
 	err_status status = store_member_find(call->api->sql, call->arena, principal->tenant,
 					      tenant_uid, principal->subject, &member, &err);
-	if (status != ERR_OK) {
-		if (status != ERR_NOT_FOUND)
-			log_err(LOG_ERROR, "members cannot be read", &err);
-		return false;
-	}
+	if (status != ERR_OK)
+		return status == ERR_NOT_FOUND ? TOKEN_BAD : note_unreadable("members", &err);
 	if (member.role == AUTHZ_MEMBER)
 		principal->role = AUTHZ_MEMBER;
-	return true;
+	return TOKEN_GOOD;
 }
-
-typedef enum token_verdict {
-	TOKEN_GOOD,
-	TOKEN_BAD,
-	TOKEN_UNCLEAR, // until the tenants are known
-} token_verdict;
 
 static token_verdict judge_token(struct call *call, struct str text)
 {
@@ -71,9 +79,9 @@ static token_verdict judge_token(struct call *call, struct str text)
 		return TOKEN_BAD;
 	store_hash(text, hash);
 	err_status status = store_token_by_hash(api->sql, call->arena, str_of(hash), &token, &err);
-	if (status != ERR_OK && status != ERR_NOT_FOUND)
-		log_err(LOG_ERROR, "tokens cannot be read", &err);
 	int64_t now_s = api_now_s(api);
+	if (status != ERR_OK && status != ERR_NOT_FOUND)
+		return note_unreadable("tokens", &err);
 	if (status != ERR_OK || token.revoked_s != 0 || token.expires_s <= now_s)
 		return TOKEN_BAD;
 	if (token.tenant.len > 0 && !objects_are_synced(api->objects))
@@ -81,9 +89,10 @@ static token_verdict judge_token(struct call *call, struct str text)
 	call->token_id = token.id;
 	call->token_expires_s = token.expires_s;
 	call->principal = (struct authz_principal){ token.role, token.tenant, token.subject };
-	if (!narrow_to_membership(call, token.tenant_uid)) {
+	const token_verdict verdict = narrow_to_membership(call, token.tenant_uid);
+	if (verdict != TOKEN_GOOD) {
 		call->principal = (struct authz_principal){ .role = AUTHZ_MEMBER };
-		return TOKEN_BAD;
+		return verdict;
 	}
 	// Coarse on purpose: one write in ten minutes. A failure costs no call.
 	if (now_s - token.last_used_s > TOUCH_AFTER_S &&
@@ -92,19 +101,19 @@ static token_verdict judge_token(struct call *call, struct str text)
 	return TOKEN_GOOD;
 }
 
-static void leave_unclear(struct call *call)
+static void leave_unclear(struct call *call, const char *who)
 {
 	(void)rest_header_add(call, "Retry-After", STR("2"));
 	rest_problem(call, 503, "unavailable",
-		     "the token cannot be checked because the Kubernetes API does not answer; "
-		     "repeat the call");
+		     "the token cannot be checked because the %s does not answer; repeat the call",
+		     who);
 }
 
 static void on_reviewed(void *arg, const struct review_result *result)
 {
 	struct call *call = arg;
 	if (result->status == ERR_UNAVAILABLE || result->status == ERR_TIMEOUT) {
-		leave_unclear(call);
+		leave_unclear(call, "Kubernetes API");
 		return;
 	}
 	if (result->status != ERR_OK) {
@@ -134,6 +143,7 @@ void rest_authenticate(struct call *call)
 	switch (verdict) {
 	case TOKEN_GOOD: rest_authenticated(call); return;
 	case TOKEN_BAD: refuse_token(call); return;
-	case TOKEN_UNCLEAR: leave_unclear(call); return;
+	case TOKEN_UNCLEAR: leave_unclear(call, "Kubernetes API"); return;
+	case TOKEN_UNREADABLE: leave_unclear(call, "database"); return;
 	}
 }

@@ -6,6 +6,18 @@
 
 enum { EXPORT_MAX_BYTES = 60 * 1024 * 1024 };
 
+static const json_t *devices_of(const struct api *api, struct str node)
+{
+	return json_at(objects_find(api->objects, OBJECT_NODE, STR(""), node), "status.devices");
+}
+
+// Without Kubernetes no node is asked about.
+static bool is_known_node(const struct call *call)
+{
+	return objects_are_local(call->api->objects) ||
+	       json_array_size(devices_of(call->api, call->principal.subject)) > 0;
+}
+
 static void fail_intake(struct call *call, const struct err *err)
 {
 	if (err->status == ERR_INVALID)
@@ -14,14 +26,15 @@ static void fail_intake(struct call *call, const struct err *err)
 		rest_problem(call, 403, "foreign_source", "%s", err->text);
 	else if (err->status == ERR_NOT_FOUND)
 		rest_problem(call, 403, "foreign_gpu", "%s", err->text);
-	else if (err->status == ERR_UNAVAILABLE)
+	else if (err->status == ERR_UNAVAILABLE && !is_known_node(call))
 		rest_problem(call, 503, "node_unknown", "%s", err->text);
 	else if (err->status == ERR_CONFLICT)
 		rest_problem(call, 409, "event_conflict", "%s", err->text);
-	else if (err->status == ERR_IO)
+	else if (err->status == ERR_IO || err->status == ERR_UNAVAILABLE ||
+		 err->status == ERR_TIMEOUT)
 		rest_problem(call, 503, "storage_unavailable",
-			     "the ledger cannot be written (%s), so nothing of the batch is taken; "
-			     "repeat it later",
+			     "the ledger cannot be written (%s); repeat the batch later, what of "
+			     "it is there is not taken twice",
 			     err->text);
 	else
 		rest_fail(call, err);
@@ -41,8 +54,7 @@ static json_t *cursor_json(const struct ledger_cursor *cursor)
 static err_status check_gpu(void *arg, struct str node, struct str gpu, struct err *err)
 {
 	const struct api *api = arg;
-	const json_t *devices =
-		json_at(objects_find(api->objects, OBJECT_NODE, STR(""), node), "status.devices");
+	const json_t *devices = devices_of(api, node);
 	if (json_array_size(devices) == 0)
 		return err_set(err, ERR_UNAVAILABLE,
 			       "GPUNode \"" STR_FMT "\" lists no GPUs yet; repeat it later",

@@ -106,6 +106,21 @@ void objects_cache_remove(struct kind_cache *cache, struct str namespace_, struc
 	free(cached);
 }
 
+void objects_cache_end_round(struct kind_cache *cache)
+{
+	struct str key;
+	void *value;
+	for (size_t i = 0; map_next(cache->by_key, &i, &key, &value);) {
+		struct cached *cached = value;
+		if (cached->round == cache->round)
+			continue;
+		json_t *object = json_incref(cached->json);
+		objects_cache_remove(cache, json_text(object, "metadata.namespace"),
+				     json_text(object, "metadata.name"));
+		json_decref(object);
+	}
+}
+
 void objects_keep_facts(struct objects *objects, object_kind kind, object_facts_fn *read,
 			size_t facts_bytes)
 {

@@ -42,6 +42,9 @@ void objects_free(struct objects *objects); // NULL allowed
 void objects_on_change(struct objects *objects, object_change_fn *fn, void *arg);
 bool objects_are_synced(const struct objects *objects);
 bool objects_are_local(const struct objects *objects);
+// Reads local objects again after a write of which the database did not say whether it was done;
+// until then no other is taken. Nothing to do else. What is borrowed from the cache ends.
+MUST_USE err_status objects_settle(struct objects *objects, struct err *err);
 // Seconds since the last sign of life of the quietest watch.
 uint64_t objects_age_s(const struct objects *objects);
 

@@ -11,22 +11,9 @@ struct write_call {
 	void *arg;
 };
 
-static void begin_round(struct kind_cache *cache) { cache->round++; }
-
-// What the finished list did not name is gone.
 static void end_round(struct kind_cache *cache, struct str version)
 {
-	struct str key;
-	void *value;
-	for (size_t i = 0; map_next(cache->by_key, &i, &key, &value);) {
-		struct cached *cached = value;
-		if (cached->round == cache->round)
-			continue;
-		json_t *object = json_incref(cached->json);
-		objects_cache_remove(cache, json_text(object, "metadata.namespace"),
-				     json_text(object, "metadata.name"));
-		json_decref(object);
-	}
+	objects_cache_end_round(cache);
 	uint64_t number = 0;
 	if (str_to_u64(version, &number) && number > cache->newest_version)
 		cache->newest_version = number;
@@ -49,7 +36,7 @@ static void on_item(void *arg, const struct watch_item *item)
 	struct kind_cache *cache = arg;
 	json_t *object = NULL;
 	switch (item->event) {
-	case WATCH_RESYNC: begin_round(cache); return;
+	case WATCH_RESYNC: cache->round++; return;
 	case WATCH_SYNCED: end_round(cache, item->resource_version); return;
 	case WATCH_FAILED: cache->failures++; return;
 	case WATCH_ADDED:

@@ -106,22 +106,32 @@ static err_status remove_object(struct objects *objects, const struct object_wri
 			     write->namespace_, write->name, err);
 }
 
+static err_status write_one(struct objects *objects, const struct object_write *write,
+			    write_verb verb, struct local_answer *answer)
+{
+	switch (verb) {
+	case WRITE_CREATE: return create(objects, write, &answer->object, &answer->err);
+	case WRITE_PATCH: return patch(objects, write, &answer->object, &answer->err);
+	case WRITE_DELETE: return remove_object(objects, write, &answer->err);
+	case WRITE_APPLY: break;
+	}
+	return err_set(&answer->err, ERR_UNSUPPORTED, "there is no Kubernetes");
+}
+
 void objects_write_local(struct objects *objects, const struct object_write *write, write_verb verb)
 {
 	struct local_answer *answer = calloc(1, sizeof *answer);
 	ASSERT(answer != NULL);
 	*answer = (struct local_answer){ .on_done = write->on_done, .arg = write->arg };
-	struct kind_cache *cache = &objects->kinds[write->kind];
-	err_status status = ERR_OK;
-	switch (verb) {
-	case WRITE_CREATE: status = create(objects, write, &answer->object, &answer->err); break;
-	case WRITE_PATCH: status = patch(objects, write, &answer->object, &answer->err); break;
-	case WRITE_DELETE: status = remove_object(objects, write, &answer->err); break;
-	case WRITE_APPLY:
-		status = err_set(&answer->err, ERR_UNSUPPORTED, "there is no Kubernetes");
-		break;
-	}
+	// Not read again here: who writes may have borrowed from what is in the cache.
+	err_status status =
+		objects->is_unsure ? err_set(&answer->err, ERR_UNAVAILABLE,
+					     "whether the write before was done is being looked up")
+				   : write_one(objects, write, verb, answer);
 	answer->err.status = status;
+	objects->is_unsure = objects->is_unsure || status == ERR_UNAVAILABLE ||
+			     status == ERR_TIMEOUT;
+	struct kind_cache *cache = &objects->kinds[write->kind];
 	if (status == ERR_OK && answer->object != NULL)
 		objects_cache_put(cache, json_incref(answer->object));
 	if (status == ERR_OK && verb == WRITE_DELETE)
@@ -146,7 +156,21 @@ static void load_one(void *arg, const struct object_row *row)
 
 err_status objects_load_local(struct objects *objects, struct err *err)
 {
-	for (unsigned i = 0; i < OBJECT_KIND_COUNT; i++)
+	for (unsigned i = 0; i < OBJECT_KIND_COUNT; i++) {
 		objects->kinds[i].is_synced = true;
-	return object_each(objects->sql, load_one, objects, err);
+		objects->kinds[i].round++;
+	}
+	err_status status = object_each(objects->sql, load_one, objects, err);
+	for (unsigned i = 0; status == ERR_OK && i < OBJECT_KIND_COUNT; i++)
+		objects_cache_end_round(&objects->kinds[i]);
+	return status;
+}
+
+err_status objects_settle(struct objects *objects, struct err *err)
+{
+	if (!objects->is_unsure)
+		return ERR_OK;
+	err_status status = objects_load_local(objects, err);
+	objects->is_unsure = status != ERR_OK;
+	return status;
 }

@@ -35,6 +35,7 @@ struct objects {
 	object_change_fn *on_change;
 	void *change_arg;
 	int64_t local_version;
+	bool is_unsure; // whether a local write was done is not known: the database may differ
 	// Writes under way, so that freeing can wait for none of them: their callbacks check it.
 	struct write_call *writes;
 };
@@ -42,6 +43,8 @@ struct objects {
 // Puts a new reference into the cache and tells the listener.
 void objects_cache_put(struct kind_cache *cache, json_t *owned_object);
 void objects_cache_remove(struct kind_cache *cache, struct str namespace_, struct str name);
+// What was not put since cache->round was counted up is gone.
+void objects_cache_end_round(struct kind_cache *cache);
 // Tells the listener of every object once more: now all kinds are complete.
 void objects_tell_all(struct objects *objects);
 uint64_t objects_version_of(const json_t *object);

@@ -20,6 +20,11 @@ static struct call *rest_new(struct api *api, struct http_exchange *exchange,
 	call->begun_ns = loop_now_ns(api->loop);
 	call->code = "";
 	api->counters.in_flight++;
+	call->next = api->calls;
+	call->link = &api->calls;
+	if (call->next != NULL)
+		call->next->link = &call->next;
+	api->calls = call;
 	return call;
 }
 
@@ -28,6 +33,9 @@ void rest_free(struct call *call)
 	struct api *api = call->api;
 	ASSERT(api->counters.in_flight > 0);
 	api->counters.in_flight--;
+	*call->link = call->next;
+	if (call->next != NULL)
+		call->next->link = call->link;
 	json_decref(call->body);
 	arena_free(call->arena);
 }

@@ -31,6 +31,7 @@ struct call {
 	struct str fault_path;             // of the member that a problem is about
 	struct str audit_detail;           // what the handler adds to the audit record
 	char key_hash[STORE_HASH_HEX + 1]; // of the idempotency key; empty: none
+	struct call *next, **link;         // in api->calls
 	bool is_audited;                   // "begin" was written: an "end" must follow
 	bool is_secret;                    // the answer is not kept for repetitions
 	bool is_denied;                    // a right was missing: also that is recorded
@@ -47,6 +48,10 @@ struct call {
 // Records how many refusals got no record of their own; now and then, and with UINT64_MAX at the
 // end.
 void rest_sweep_refusals(struct api *api, uint64_t now_ns);
+
+// Forgets keys that are marked as running while no call with them is: their mark could not be
+// taken away when the database was away or full.
+MUST_USE err_status rest_forget_orphans(struct api *api, struct err *err);
 
 // For http_server: arg is struct api.
 void rest_begin(void *arg, struct http_exchange *exchange, const struct http_request *request);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/rest_steps.h"
 
-enum { KEY_MAX_BYTES = 128 };
+enum { KEY_MAX_BYTES = 128, ORPHANS_MAX = 1000, ORPHANS_ARENA_BYTES = 1024 * 1024 };
 
 static bool has_type(const struct call *call, const char *want)
 {
@@ -132,4 +132,28 @@ bool rest_check_repetition(struct call *call)
 		return false;
 	memcpy(call->key_hash, key_hash, sizeof key_hash);
 	return true;
+}
+
+static bool is_under_way(const struct api *api, struct str key_hash)
+{
+	for (const struct call *call = api->calls; call != NULL; call = call->next) {
+		if (str_eq_c(key_hash, call->key_hash))
+			return true;
+	}
+	return false;
+}
+
+err_status rest_forget_orphans(struct api *api, struct err *err)
+{
+	AUTO(arena_freep) struct arena *arena = arena_new(ORPHANS_ARENA_BYTES);
+	struct str *hashes = NULL;
+	size_t count = 0;
+	if (arena == NULL)
+		return err_set(err, ERR_LIMIT, "no memory for the calls under way");
+	err_status status = answers_running(api->sql, arena, ORPHANS_MAX, &hashes, &count, err);
+	for (size_t i = 0; i < count && status == ERR_OK; i++) {
+		if (!is_under_way(api, hashes[i]))
+			status = answers_forget(api->sql, hashes[i], err);
+	}
+	return status;
 }

@@ -21,6 +21,7 @@ struct sql_driver {
 	err_status (*commit)(void *self, struct err *err); // failed: nothing stays open
 	void (*rollback)(void *self);
 	enum sql_state (*tend)(void *self, struct err *err);
+	uint64_t (*connection)(const void *self);
 	void (*close)(void *self);
 };
 

@@ -133,7 +133,12 @@ void pg_target_note(const struct pg_target *target, struct str message, err_stat
 		    struct err *err)
 {
 	AUTO(buf_done) struct buf clean = { .limit = MESSAGE_MAX_BYTES };
-	const struct str cut = str_slice(message, 0, MESSAGE_MAX_BYTES / 2);
+	// A line that begins with a tab is advice to people at a terminal.
+	struct str cut = str_slice(message, 0, MESSAGE_MAX_BYTES / 2);
+	for (size_t i = 0; i + 1 < cut.len; i++) {
+		if (cut.data[i] == '\n' && cut.data[i + 1] == '\t')
+			cut.len = i;
+	}
 	const struct str text = without_secrets(target, cut, &clean);
 	(void)err_set(err, status, "the database %s takes no connection: " STR_FMT, target->name,
 		      STR_ARG(text));

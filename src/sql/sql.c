@@ -96,4 +96,6 @@ enum sql_state sql_tend(struct sql *sql, struct err *err)
 	return sql->driver->tend(sql->self, err);
 }
 
+uint64_t sql_connection(const struct sql *sql) { return sql->driver->connection(sql->self); }
+
 void sql_url_show(const char *url, struct buf *out) { url_show(str_of(url), out); }

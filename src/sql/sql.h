@@ -59,6 +59,8 @@ enum sql_state {
 // Once a second or so, outside of transactions: notices a lost connection and makes a new one
 // without waiting for it.
 enum sql_state sql_tend(struct sql *sql, struct err *err);
+// Another number is another connection; one that broke may have left something unclear.
+uint64_t sql_connection(const struct sql *sql);
 
 struct sql_migration {
 	int64_t version;               // ascending from 1

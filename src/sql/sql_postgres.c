@@ -194,6 +194,7 @@ static bool read_column(const PGresult *result, int at, struct sql_value *ret_va
 struct taking {
 	const struct sql_call *call;
 	bool is_stopped;
+	size_t rows;
 };
 
 static err_status take_row(struct taking *taking, const PGresult *result, struct err *err)
@@ -207,6 +208,7 @@ static err_status take_row(struct taking *taking, const PGresult *result, struct
 				       taking->call->statement, PQfname(result, i),
 				       PQftype(result, i));
 	}
+	taking->rows++;
 	if (taking->call->row_fn != NULL && !taking->is_stopped)
 		taking->is_stopped =
 			!taking->call->row_fn(taking->call->row_arg, columns, (size_t)count);
@@ -234,10 +236,9 @@ static err_status take_result(struct postgres *db, struct taking *taking, PGresu
 
 // A row function that stops early leaves rows that have to be read nevertheless; statements of
 // ours that may have many are read whole.
-static err_status take_results(struct postgres *db, const struct sql_call *call,
-			       int64_t *ret_changes, struct err *err)
+static err_status take_results(struct postgres *db, struct taking *taking, int64_t *ret_changes,
+			       struct err *err)
 {
-	struct taking taking = { call, false };
 	int64_t changes = 0;
 	for (;;) {
 		PGresult *result = NULL;
@@ -246,7 +247,7 @@ static err_status take_results(struct postgres *db, const struct sql_call *call,
 			return status;
 		if (result == NULL)
 			break;
-		status = take_result(db, &taking, result, &changes, err);
+		status = take_result(db, taking, result, &changes, err);
 		PQclear(result);
 		if (status == ERR_OK)
 			continue;
@@ -284,10 +285,10 @@ err_status postgres_open(const char *url, void **ret_self, struct err *err)
 	return ERR_OK;
 }
 
-static err_status run(void *self, const struct sql_call *call, int64_t *ret_changes,
-		      struct err *err)
+static err_status run_once(struct postgres *db, struct taking *taking, int64_t *ret_changes,
+			   struct err *err)
 {
-	struct postgres *db = self;
+	const struct sql_call *call = taking->call;
 	struct err why = { 0 };
 	struct statement *statement = NULL;
 	if (use(db, &why) == NULL)
@@ -297,7 +298,24 @@ static err_status run(void *self, const struct sql_call *call, int64_t *ret_chan
 		return status;
 	if (!send_call(db, call, statement))
 		return pg_session_fail(db->session, NULL, "statement", err);
-	return take_results(db, call, ret_changes, err);
+	return take_results(db, taking, ret_changes, err);
+}
+
+// What only reads, and has given no row yet, is asked again on a new connection.
+static err_status run(void *self, const struct sql_call *call, int64_t *ret_changes,
+		      struct err *err)
+{
+	struct postgres *db = self;
+	struct taking taking = { call, false, 0 };
+	const uint64_t number = pg_session_number(db->session);
+	const bool was_ready = pg_session_get(db->session) != NULL;
+	err_status status = run_once(db, &taking, ret_changes, err);
+	const bool is_lost = was_ready && pg_session_get(db->session) == NULL &&
+			     number == pg_session_number(db->session);
+	if (status == ERR_UNAVAILABLE && is_lost && taking.rows == 0 && !db->in_transaction &&
+	    str_starts(str_of(call->statement), STR("SELECT ")))
+		status = run_once(db, &taking, ret_changes, err);
+	return status;
 }
 
 static err_status begin(void *self, struct err *err)
@@ -337,4 +355,18 @@ static enum sql_state tend(void *self, struct err *err)
 	return pg_session_tend(db->session, err);
 }
 
-const struct sql_driver postgres_driver = { run, begin, commit, rollback, tend, close_db };
+static uint64_t connection(const void *self)
+{
+	const struct postgres *db = self;
+	return pg_session_number(db->session);
+}
+
+const struct sql_driver postgres_driver = {
+	.run = run,
+	.begin = begin,
+	.commit = commit,
+	.rollback = rollback,
+	.tend = tend,
+	.connection = connection,
+	.close = close_db,
+};

@@ -216,4 +216,18 @@ static enum sql_state tend(void *self, struct err *err)
 	return SQL_READY;
 }
 
-const struct sql_driver sqlite_driver = { run, begin, commit, rollback, tend, close_db };
+static uint64_t connection(const void *self)
+{
+	(void)self;
+	return 1;
+}
+
+const struct sql_driver sqlite_driver = {
+	.run = run,
+	.begin = begin,
+	.commit = commit,
+	.rollback = rollback,
+	.tend = tend,
+	.connection = connection,
+	.close = close_db,
+};

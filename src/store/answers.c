@@ -66,6 +66,39 @@ err_status answers_forget(struct sql *sql, struct str key_hash, struct err *err)
 		       NULL, NULL, err);
 }
 
+struct running_rows {
+	struct arena *arena;
+	struct str *hashes;
+	size_t count, max_count;
+};
+
+static bool take_running(void *arg, const struct sql_value *columns, size_t column_count)
+{
+	struct running_rows *rows = arg;
+	ASSERT(column_count == 1 && rows->count < rows->max_count);
+	rows->hashes[rows->count] = arena_dup(rows->arena, columns[0].text);
+	if (rows->hashes[rows->count].data != NULL)
+		rows->count++;
+	return true;
+}
+
+err_status answers_running(struct sql *sql, struct arena *arena, size_t max_count,
+			   struct str **ret_hashes, size_t *ret_count, struct err *err)
+{
+	struct running_rows rows = { arena, ARENA_ARRAY(arena, struct str, max_count), 0,
+				     max_count };
+	const struct sql_value args[] = { sql_int((int64_t)max_count) };
+	if (rows.hashes == NULL)
+		return err_set(err, ERR_LIMIT, "no memory for the calls under way");
+	err_status status = sql_run(sql, "SELECT key_hash FROM answers WHERE status = 0 LIMIT ?1",
+				    args, ARRAY_COUNT(args), take_running, &rows, err);
+	if (status != ERR_OK)
+		return status;
+	*ret_hashes = rows.hashes;
+	*ret_count = rows.count;
+	return ERR_OK;
+}
+
 err_status answers_sweep(struct sql *sql, int64_t older_than_s, bool is_start, struct err *err)
 {
 	const struct sql_value args[] = { sql_int(older_than_s), sql_int(is_start ? 1 : 0) };

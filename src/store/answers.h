@@ -25,6 +25,9 @@ MUST_USE err_status answers_begin(struct sql *sql, struct arena *arena, struct s
 				  struct kept_answer *ret_answer, struct err *err);
 MUST_USE err_status answers_finish(struct sql *sql, struct str key_hash, int status,
 				   struct str body, struct err *err);
+// Of calls that are marked as running, at most max_count; *ret_hashes in the arena.
+MUST_USE err_status answers_running(struct sql *sql, struct arena *arena, size_t max_count,
+				    struct str **ret_hashes, size_t *ret_count, struct err *err);
 // For calls that failed in a way that a repetition may mend.
 MUST_USE err_status answers_forget(struct sql *sql, struct str key_hash, struct err *err);
 // Forgets what is older, and with is_start also what was under way.

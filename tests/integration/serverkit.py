@@ -6,6 +6,7 @@ import pathlib
 import secrets
 import signal
 import socket
+import sqlite3
 import ssl
 import string
 import subprocess
@@ -58,10 +59,29 @@ class Answer:
         return f"{self.status} {self.body[:400]!r}"
 
 
+class SqliteStore:
+    """The store of one server, looked into and changed past it."""
+
+    def __init__(self, folder):
+        self.path = folder / "gpuaas.db"
+        self.url = f"sqlite:{self.path}"
+
+    def sql(self, text):
+        with sqlite3.connect(self.path) as store:
+            store.execute(text)
+
+    def content(self):
+        """All that is kept, as bytes to search in."""
+        return b"".join(path.read_bytes() for path in self.path.parent.glob("gpuaas.db*"))
+
+
 class Server:
     """One process on a port of its own; may be killed and started again."""
 
+    store_class = SqliteStore  # tests on another database put theirs here
+
     def __init__(self, folder, audit_dir=None, **more):
+        self.store = self.store_class(folder)
         self.folder, self.port = folder, free_port()
         self.audit_dir = audit_dir or folder / "audit"
         self.admin_token = token_make()
@@ -72,7 +92,7 @@ class Server:
             "listen": f"127.0.0.1:{self.port}",
             "tls": {"cert": str(folder / "tls.crt"), "key": str(folder / "tls.key")},
             "kubernetes": "none",
-            "store": f"sqlite:{folder / 'gpuaas.db'}",
+            "store": self.store.url,
             "audit": {"dir": str(self.audit_dir)},
             "bootstrap_admin_token_file": str(folder / "admin.token"),
             **more,

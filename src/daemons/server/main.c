@@ -104,9 +104,10 @@ static int serve(const struct server_config *config)
 	       config->kubernetes, "version", GPUAAS_VERSION, NULL);
 	loop_run(loop);
 	log_kv(LOG_INFO, "stopping", NULL);
+	const int code = server->is_superseded ? 1 : 0;
 	server_stop(server);
 	loop_free(loop);
-	return 0;
+	return code;
 }
 
 int main(int argc, char **argv)

@@ -26,6 +26,7 @@ enum {
 	OPEN_AGAIN_MS = 1000
 };
 #define UPKEEP_NS UINT64_C(60000000000)
+#define WATCHDOG_NS UINT64_C(1000000000)
 
 // ---- the first admin
 
@@ -80,13 +81,49 @@ static void upkeep(void *arg)
 	int64_t now_s = world_wall_s(loop_world(server->loop));
 	if (tls_server_reload(server->tls, &err) != ERR_OK)
 		log_err(LOG_WARN, "certificate cannot be read again; the old one stays", &err);
-	if (answers_sweep(server->sql, now_s - DAY_S, false, &err) != ERR_OK)
+	if (answers_sweep(server->sql, now_s - DAY_S, false, &err) != ERR_OK ||
+	    rest_forget_orphans(&server->api, &err) != ERR_OK)
 		log_err(LOG_WARN, "old answers cannot be removed", &err);
 	rest_sweep_refusals(&server->api, loop_now_ns(server->loop));
 	if (server->controllers != NULL)
 		controllers_forget_ended(server->controllers, now_s - server->config->ended_kept_s,
 					 FORGET_MAX);
 	loop_timer_set(server->upkeep, UPKEEP_NS);
+}
+
+// What a connection that broke left unclear is cleared up on the next.
+static void clear_up(struct server *server)
+{
+	struct err err = { 0 };
+	const uint64_t connection = sql_connection(server->sql);
+	const bool is_new = server->sql_connection != connection;
+	err_status status = objects_settle(server->objects, &err);
+	if (status == ERR_OK && is_new)
+		status = rest_forget_orphans(&server->api, &err);
+	if (status != ERR_OK)
+		log_err(LOG_WARN, "database", &err);
+	if (status != ERR_OK || !is_new)
+		return;
+	server->sql_connection = connection;
+	log_kv(LOG_INFO, "the database is connected again", NULL);
+}
+
+static void watch_database(void *arg)
+{
+	struct server *server = arg;
+	struct err err = { 0 };
+	const enum sql_state state = sql_tend(server->sql, &err);
+	loop_timer_set(server->watchdog, WATCHDOG_NS);
+	if (state == SQL_READY)
+		clear_up(server);
+	else if (state == SQL_LOST)
+		log_err(LOG_ERROR, "ending", &err);
+	else if (!server->is_database_away)
+		log_err(LOG_WARN, "the database is away", &err);
+	server->is_database_away = state != SQL_READY;
+	server->is_superseded = state == SQL_LOST;
+	if (state == SQL_LOST)
+		loop_stop(server->loop);
 }
 
 static void on_checkpoint(void *arg, struct str json)
@@ -117,6 +154,8 @@ static void put_metrics(void *arg, struct buf *out)
 static const char *not_ready(void *arg)
 {
 	struct server *server = arg;
+	if (server->is_database_away)
+		return "the database does not answer";
 	return audit_stats(server->audit).is_available ? NULL : "the audit log takes no records";
 }
 
@@ -317,6 +356,9 @@ static err_status start_parts(struct server *server, struct err *err)
 		return status;
 	server->upkeep = loop_timer_new(server->loop, upkeep, server);
 	loop_timer_set(server->upkeep, UPKEEP_NS);
+	server->sql_connection = sql_connection(server->sql);
+	server->watchdog = loop_timer_new(server->loop, watch_database, server);
+	loop_timer_set(server->watchdog, WATCHDOG_NS);
 	return ERR_OK;
 }
 
@@ -354,6 +396,7 @@ void server_stop(struct server *server)
 	http_server_free(server->http);
 	tls_ctx_free(server->tls);
 	loop_timer_free(server->upkeep);
+	loop_timer_free(server->watchdog);
 	recorder_free(server->recorder);
 	if (server->api.refusals != NULL)
 		rest_sweep_refusals(&server->api, UINT64_MAX);

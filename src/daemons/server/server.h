@@ -15,6 +15,9 @@ struct server {
 	const struct server_config *config;
 	struct loop *loop;
 	struct sql *sql;
+	uint64_t sql_connection; // that what is in memory was last compared with
+	bool is_database_away;
+	bool is_superseded; // another server owned the database: this one ends
 	struct ledger *ledger;
 	struct audit *audit;
 	struct k8s_client *k8s;
@@ -24,7 +27,8 @@ struct server {
 	struct http_client *scheduler;
 	struct tls_ctx *tls;
 	struct http_server *http;
-	struct loop_timer *upkeep; // once a minute: certificates, old answers
+	struct loop_timer *watchdog; // once a second: the database
+	struct loop_timer *upkeep;   // once a minute: certificates, old answers
 	char agent_account[160];
 	char scheduler_bearer[80]; // header value, empty without scheduler.key_file
 	struct api api;

@@ -144,10 +144,17 @@ static void check_answers(struct check *c, struct sql *sql, struct arena *arena)
 	CHECK_INT(c, "first", begin(c, sql, arena, "a"), ANSWER_NEW);
 	CHECK_INT(c, "under way", begin(c, sql, arena, "a"), ANSWER_RUNNING);
 	CHECK_INT(c, "another call", begin(c, sql, arena, "b"), ANSWER_MISMATCH);
+	struct str *running = NULL;
+	size_t count = 0;
+	CHECK_INT(c, "running", answers_running(sql, arena, 5, &running, &count, NULL), ERR_OK);
+	CHECK_INT(c, "one", count, 1);
+	CHECK_STR(c, "its key", count == 1 ? running[0] : STR(""), "key");
 	CHECK_INT(c, "finish", answers_finish(sql, STR("key"), 201, STR("{}"), NULL), ERR_OK);
 	CHECK_INT(c, "kept", answers_begin(sql, arena, STR("key"), STR("a"), 100, &kept, NULL),
 		  ERR_OK);
 	CHECK_INT(c, "kept", kept.state, ANSWER_KEPT);
+	CHECK_INT(c, "running", answers_running(sql, arena, 5, &running, &count, NULL), ERR_OK);
+	CHECK_INT(c, "none", count, 0);
 	CHECK_INT(c, "status", kept.status, 201);
 	CHECK_STR(c, "body", kept.body, "{}");
 	CHECK_INT(c, "sweep", answers_sweep(sql, 100, false, NULL), ERR_OK);

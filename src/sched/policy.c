@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// The policies that are built in. Only the ratio of weights counts: 25000 a GPU of fragmentation is
+// the yardstick of default and energy, which were searched for with "gpuaas-sim tune".
+#include "sched/score.h"
+
+const char *const SCORE_KIND_NAMES[SCORE_KINDS] = { "cpu", "share", "one", "many" };
+const char *const SCORE_FEATURE_NAMES[SCORE_FEATURES] = {
+	"frag",      "cpu_left", "gpu_left", "gpu_all", "cpu_per_gpu", "whole_left",
+	"imbalance", "scarce",   "asleep",   "watts",   "blocks",
+};
+
+// Rows: pods without GPUs, with a share, with one GPU, with several. Columns, as score_feature:
+// frag, cpu_left, gpu_left, gpu_all, cpu_per_gpu, whole_left, imbalance, scarce, asleep, watts,
+// blocks.
+static const struct score_policy DEFAULT = {
+	.weights = {
+		{ 24681, -815, 1825, 1567, -2301, 250, 3633, 23817, 0, 0, 0 },
+		{ 24681, 1815, -87, 1567, -2266, 3, 3633, 19331, 0, 0, 0 },
+		{ 26171, 1815, 111, 1699, -2266, 3, 3633, 20000, 0, 0, 0 },
+		{ 24681, 1815, 168, 1567, -3386, 3, 3869, 21730, 0, 0, 0 },
+	},
+};
+
+static const struct score_policy ENERGY = {
+	.weights = {
+		{ 24681, -815, 1825, 1567, -2301, 250, 3633, 23817, 0, 0, 0 },
+		{ 24681, 1815, -87, 1567, -2266, 3, 3633, 19331, 0, 0, 0 },
+		{ 26171, 1815, 111, 1699, -2266, 3, 3633, 20000, 0, 0, 0 },
+		{ 24681, 1815, 168, 1567, -3386, 3, 3869, 21730, 0, 0, 0 },
+	},
+};
+
+// Awake nodes first, of those the fullest, of those the smallest.
+static const struct score_policy PACK = {
+	.weights = {
+		{ 0, 100, 10000, 0, 0, 0, 0, 0, 100000, 0, 0 },
+		{ 0, 10, 10000, 100, 0, -1000, 0, 0, 100000, 0, 0 },
+		{ 0, 10, 10000, 100, 0, 0, 0, 0, 100000, 0, 0 },
+		{ 0, 10, 10000, 100, 0, 0, 0, 0, 100000, 0, 0 },
+	},
+};
+
+// The emptiest node.
+static const struct score_policy SPREAD = {
+	.weights = {
+		{ 0, -10000, 0, 0, 0, 0, 0, 0, 0, 0, 0 },
+		{ 0, -100, -10000, 0, 0, 1000, 0, 0, 0, 0, 0 },
+		{ 0, -100, -10000, 0, 0, 0, 0, 0, 0, 0, 0 },
+		{ 0, -100, -10000, 0, 0, 0, 0, 0, 0, 0, 0 },
+	},
+};
+
+// Blocks that NVLink joins stay whole for those who need them; then as pack.
+static const struct score_policy TOPOLOGY = {
+	.weights = {
+		{ 0, 100, 10000, 0, 0, 0, 0, 0, 10000, 0, 0 },
+		{ 0, 0, 10000, 0, 0, 0, 0, 0, 10000, 0, 100000 },
+		{ 0, 0, 10000, 0, 0, 0, 0, 0, 10000, 0, 100000 },
+		{ 0, 0, 10000, 0, 0, 0, 0, 0, 10000, 0, 100000 },
+	},
+};
+
+static const struct score_policy FGD = { .is_level = true };
+
+bool score_policy_find(struct str name, struct score_policy *ret)
+{
+	static const struct {
+		const char *name;
+		const struct score_policy *policy;
+	} POLICIES[] = {
+		{ "default", &DEFAULT }, { "fgd", &FGD },       { "pack", &PACK },
+		{ "spread", &SPREAD },   { "energy", &ENERGY }, { "topology", &TOPOLOGY },
+	};
+	for (size_t i = 0; i < ARRAY_COUNT(POLICIES); i++) {
+		if (str_eq_c(name, POLICIES[i].name)) {
+			*ret = *POLICIES[i].policy;
+			return true;
+		}
+	}
+	return false;
+}

@@ -1,0 +1,3 @@
+module gpuaas/openb-orders
+
+go 1.26

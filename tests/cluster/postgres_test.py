@@ -13,6 +13,7 @@ from postgres import Postgres
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("GPUAAS_BUILD", ROOT / "build" / "gcc"))
+HELM = pathlib.Path(os.environ.get("GPUAAS_CACHE", pathlib.Path.home() / ".cache" / "gpuaas")) / "programs" / "bin" / "helm"
 SOURCES = ROOT / "src"
 UNIT_TESTS = {"sql/sql_backend_test": [], "store/store_store_test": [],
               "ledger/ledger_intake_test": [ROOT / "tests/golden/billing/worked_day"],
@@ -37,6 +38,16 @@ def unit_runs(postgres):
         done[name] = subprocess.run([BUILD / "tests" / "unit" / name, *arguments], check=False, capture_output=True,
                                     text=True, env=dict(os.environ, SQL_TEST_URL=url))
     return done
+
+
+def test_the_chart_takes_the_url_from_a_secret():
+    def render(*more):
+        return subprocess.run([HELM, "template", "gpuaas", ROOT / "deploy" / "chart" / "gpuaas", "--show-only",
+                               "templates/server.yaml", *more], check=True, capture_output=True, text=True).stdout
+    with_secret, without = render("--set", "server.storeSecret=where"), render()
+    assert "store: sqlite:" in without and "/etc/gpuaas/store" not in without
+    assert "sqlite:" not in with_secret and "store_file: /etc/gpuaas/store/url" in with_secret
+    assert "{name: store, secret: {secretName: where, defaultMode: 0440}}" in with_secret
 
 
 # ---- statements

@@ -56,12 +56,14 @@ uint32_t answer_slot(const struct machine *machine, const struct wire_request *r
 	case WIRE_PROCESSES:
 	case WIRE_EVENTS_ADD:
 	case WIRE_MIG:
+	case WIRE_GPM:
+	case WIRE_SAMPLES:
 	case WIRE_MIG_MODE:
 	case WIRE_GI_CREATE:
 	case WIRE_GI_DESTROY:
 	case WIRE_CI_CREATE:
 	case WIRE_CI_DESTROY:
-		return request->slot < machine->slot_count ? request->slot : WIRE_NO_SLOT;
+	case WIRE_SET: return request->slot < machine->slot_count ? request->slot : WIRE_NO_SLOT;
 	case WIRE_FIND_INDEX: return machine_slot_at(machine, request->slot);
 	case WIRE_FIND_UUID:
 	case WIRE_FIND_SERIAL: return find_text(machine, request);
@@ -112,16 +114,23 @@ static void fill_identity(const struct machine *machine, uint32_t slot, struct w
 	ret->errors = gpu->errors;
 }
 
-static void fill_clocks(const struct board *board, bool is_busy, struct wire_gpu *ret)
+static void fill_clocks(const struct model_gpu *model, struct wire_gpu *ret)
 {
-	uint32_t idle[4] = { board->sm_clock_idle_mhz, board->sm_clock_idle_mhz,
-			     board->memory_clock_idle_mhz, board->video_clock_idle_mhz };
+	const struct board *board = model->board;
+	bool is_busy = model->user_count > 0;
+	uint32_t sm_mhz = model_sm_clock_mhz(model);
+	uint32_t now[4] = { sm_mhz, sm_mhz, model_memory_clock_mhz(model),
+			    is_busy ? board->video_clock_max_mhz : board->video_clock_idle_mhz };
 	uint32_t max[4] = { board->sm_clock_max_mhz, board->sm_clock_max_mhz,
 			    board->memory_clock_max_mhz, board->video_clock_max_mhz };
 
-	memcpy(ret->clock_mhz, is_busy ? max : idle, sizeof(max));
+	memcpy(ret->clock_mhz, now, sizeof(now));
 	memcpy(ret->clock_max_mhz, max, sizeof(max));
 	ret->pstate = is_busy ? 0 : board->pstate_idle;
+	ret->clock_setting_mhz = model->limits.clock_max_mhz;
+	ret->throttle_reasons = model_throttle_reasons(model);
+	ret->power_capped_ns = model->history.power_capped_ns;
+	ret->hot_ns = model->history.hot_ns;
 }
 
 static void fill_load(const struct model_gpu *model, struct wire_gpu *ret)
@@ -135,14 +144,14 @@ static void fill_load(const struct model_gpu *model, struct wire_gpu *ret)
 	ret->bar1_total_bytes = board->bar1_mib * MIB;
 	ret->bar1_used_bytes = (model->user_count > 0 ? 4 : 1) * MIB;
 	ret->power_mw = model_power_mw(model);
-	ret->power_limit_mw = board->power_limit_w * 1000;
+	ret->power_limit_mw = model->limits.power_mw;
+	ret->power_limit_default_mw = board->power_limit_w * 1000;
 	ret->power_limit_min_mw = board->power_limit_min_w * 1000;
 	ret->power_limit_max_mw = board->power_limit_max_w * 1000;
 	ret->energy_mj = model->energy_mj.whole;
 	ret->util_percent = (util_milli + 5) / 10;
 	ret->memory_util_percent = (model_memory_util_milli(model) + 5) / 10;
-	// An idle context keeps the clocks up on data-centre boards, as a process of CUDA does.
-	fill_clocks(board, model->user_count > 0, ret);
+	fill_clocks(model, ret);
 	ret->temp_c = model_temp_c(model);
 	ret->memory_temp_c = ret->temp_c + (int32_t)board->temp_memory_above_gpu_c;
 	ret->temp_shutdown_c = (int32_t)board->temp_shutdown_c;
@@ -238,6 +247,9 @@ size_t answer_request(struct machine *machine, const struct wire_request *reques
 	case WIRE_GI_DESTROY:
 	case WIRE_CI_CREATE:
 	case WIRE_CI_DESTROY: return answer_mig(machine, request, now_ns, ret_reply);
+	case WIRE_GPM:
+	case WIRE_SAMPLES:
+	case WIRE_SET: return answer_limits(machine, request, now_ns, ret_reply);
 	case WIRE_EVENTS_ADD:
 	case WIRE_EVENTS_WAIT: break;
 	}

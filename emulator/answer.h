@@ -13,6 +13,9 @@ size_t answer_request(struct machine *machine, const struct wire_request *reques
 // The same for operations about instances: WIRE_MIG and all that change something.
 size_t answer_mig(struct machine *machine, const struct wire_request *request, uint64_t now_ns,
 		  struct wire_reply *ret_reply);
+// The same for counters, samples and settings.
+size_t answer_limits(struct machine *machine, const struct wire_request *request, uint64_t now_ns,
+		     struct wire_reply *ret_reply);
 // A reply that is only a status.
 size_t answer_status(uint32_t status, struct wire_reply *ret_reply);
 // A reply whose body was filled.

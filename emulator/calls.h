@@ -91,7 +91,13 @@
 	X(nvmlGpuInstanceGetComputeInstanceProfileInfoV) \
 	X(nvmlGpuInstanceGetComputeInstanceRemainingCapacity) \
 	X(nvmlGpuInstanceGetComputeInstances) X(nvmlGpuInstanceGetInfo) \
-	X(nvmlDeviceGetGpuInstancePossiblePlacements)
+	X(nvmlDeviceGetGpuInstancePossiblePlacements) X(nvmlDeviceGetProcessesUtilizationInfo) \
+	X(nvmlDeviceGetRunningProcessDetailList) X(nvmlDeviceGetSamples) \
+	X(nvmlDeviceClearEccErrorCounts) X(nvmlDeviceResetGpuLockedClocks) \
+	X(nvmlDeviceSetEccMode) X(nvmlDeviceSetGpuLockedClocks) \
+	X(nvmlDeviceSetPowerManagementLimit) X(nvmlDeviceSetPowerManagementLimit_v2) \
+	X(nvmlGpmMetricsGet) X(nvmlGpmMigSampleGet) X(nvmlGpmSampleAlloc) X(nvmlGpmSampleFree) \
+	X(nvmlGpmSampleGet)
 
 // First argument is a device; these answer NOT_SUPPORTED.
 #define CALLS_STUB_GET(X) \
@@ -109,34 +115,29 @@
 	X(nvmlDeviceGetNvLinkUtilizationControl) X(nvmlDeviceGetNvLinkUtilizationCounter) \
 	X(nvmlDeviceGetNvlinkSupportedBwModes) X(nvmlDeviceGetPerformanceModes) \
 	X(nvmlDeviceGetPgpuMetadataString) X(nvmlDeviceGetPlatformInfo) \
-	X(nvmlDeviceGetProcessesUtilizationInfo) X(nvmlDeviceGetRunningProcessDetailList) \
-	X(nvmlDeviceGetSamples) X(nvmlDeviceGetSramEccErrorStatus) \
-	X(nvmlDeviceGetSramUniqueUncorrectedEccErrorCounts) X(nvmlDeviceGetTargetFanSpeed) \
-	X(nvmlDeviceValidateInforom)
+	X(nvmlDeviceGetSramEccErrorStatus) X(nvmlDeviceGetSramUniqueUncorrectedEccErrorCounts) \
+	X(nvmlDeviceGetTargetFanSpeed) X(nvmlDeviceValidateInforom)
 
 // First argument is a device; these would change it and answer NO_PERMISSION.
 #define CALLS_STUB_SET(X) \
-	X(nvmlDeviceClearCpuAffinity) X(nvmlDeviceClearEccErrorCounts) \
-	X(nvmlDeviceClearFieldValues) X(nvmlDeviceFreezeNvLinkUtilizationCounter) \
-	X(nvmlDeviceResetApplicationsClocks) X(nvmlDeviceResetGpuLockedClocks) \
+	X(nvmlDeviceClearCpuAffinity) X(nvmlDeviceClearFieldValues) \
+	X(nvmlDeviceFreezeNvLinkUtilizationCounter) X(nvmlDeviceResetApplicationsClocks) \
 	X(nvmlDeviceResetMemoryLockedClocks) X(nvmlDeviceResetNvLinkErrorCounters) \
 	X(nvmlDeviceResetNvLinkUtilizationCounter) X(nvmlDeviceSetAPIRestriction) \
 	X(nvmlDeviceSetAccountingMode) X(nvmlDeviceSetApplicationsClocks) \
 	X(nvmlDeviceSetAutoBoostedClocksEnabled) X(nvmlDeviceSetClockOffsets) \
 	X(nvmlDeviceSetComputeMode) X(nvmlDeviceSetCpuAffinity) \
 	X(nvmlDeviceSetDefaultAutoBoostedClocksEnabled) X(nvmlDeviceSetDefaultFanSpeed_v2) \
-	X(nvmlDeviceSetDriverModel) X(nvmlDeviceSetEccMode) X(nvmlDeviceSetFanSpeed_v2) \
-	X(nvmlDeviceSetGpuLockedClocks) X(nvmlDeviceSetGpuOperationMode) \
-	X(nvmlDeviceSetMemoryLockedClocks) X(nvmlDeviceSetNvLinkDeviceLowPowerThreshold) \
-	X(nvmlDeviceSetNvLinkUtilizationControl) X(nvmlDeviceSetPersistenceMode) \
-	X(nvmlDeviceSetPowerManagementLimit) X(nvmlDeviceSetPowerManagementLimit_v2) \
-	X(nvmlDeviceSetTemperatureThreshold) X(nvmlDeviceSetVirtualizationMode)
+	X(nvmlDeviceSetDriverModel) X(nvmlDeviceSetFanSpeed_v2) \
+	X(nvmlDeviceSetGpuOperationMode) X(nvmlDeviceSetMemoryLockedClocks) \
+	X(nvmlDeviceSetNvLinkDeviceLowPowerThreshold) X(nvmlDeviceSetNvLinkUtilizationControl) \
+	X(nvmlDeviceSetPersistenceMode) X(nvmlDeviceSetTemperatureThreshold) \
+	X(nvmlDeviceSetVirtualizationMode)
 
 // No device first; NOT_SUPPORTED.
 #define CALLS_STUB_OTHER(X) \
-	X(nvmlDeviceDiscoverGpus) X(nvmlGpmMetricsGet) X(nvmlGpmMigSampleGet) \
-	X(nvmlGpmSampleAlloc) X(nvmlGpmSampleFree) X(nvmlGpmSampleGet) \
-	X(nvmlSystemGetHicVersion) X(nvmlSystemGetTopologyGpuSet) X(nvmlUnitGetHandleByIndex)
+	X(nvmlDeviceDiscoverGpus) X(nvmlSystemGetHicVersion) X(nvmlSystemGetTopologyGpuSet) \
+	X(nvmlUnitGetHandleByIndex)
 
 // All of them.
 #define CALLS_ALL(X) CALLS_IMPLEMENTED(X) CALLS_STUB_GET(X) CALLS_STUB_SET(X) CALLS_STUB_OTHER(X)

@@ -11,7 +11,9 @@ enum {
 	CODE_MAX = 999999,
 	COUNT_MAX = 1000000000,
 	CUDA_PART_MAX = 99,
-	START_MAX = 7
+	START_MAX = 7,
+	TEMP_MAX_C = 150,
+	THROTTLE_MAX = 0x1ff
 };
 
 struct words {
@@ -243,6 +245,20 @@ static err_status recovery(const struct words *w, struct control_command *comman
 	return number(w->word[2], "recovery action", 7, &command->code, err);
 }
 
+static err_status temp(const struct words *w, struct control_command *command, struct err *err)
+{
+	if (slot(w->word[1], command, err) != ERR_OK)
+		return ERR_INVALID;
+	return number(w->word[2], "degrees", TEMP_MAX_C, &command->code, err);
+}
+
+static err_status throttle(const struct words *w, struct control_command *command, struct err *err)
+{
+	if (slot(w->word[1], command, err) != ERR_OK)
+		return ERR_INVALID;
+	return number(w->word[2], "MASK", THROTTLE_MAX, &command->code, err);
+}
+
 static err_status process(const struct words *w, struct control_command *command, struct err *err)
 {
 	if (slot(w->word[1], command, err) != ERR_OK ||
@@ -280,6 +296,8 @@ static const struct {
 	{ "restore", CONTROL_RESTORE, 2, 2, only_slot, "restore I" },
 	{ "recovery", CONTROL_RECOVERY, 3, 3, recovery, "recovery I ACTION" },
 	{ "process", CONTROL_PROCESS, 4, 6, process, "process I PID MIB [GI CI]" },
+	{ "temp", CONTROL_TEMP, 3, 3, temp, "temp I C" },
+	{ "throttle", CONTROL_THROTTLE, 3, 3, throttle, "throttle I MASK" },
 	{ "mig", CONTROL_MIG_MODE, 3, 5, mig,
 	  "mig I on|off, mig I create PROFILE [START], or mig I destroy GI|all" },
 	{ "ecc", CONTROL_ECC, 3, 4, ecc, "ecc I on|off, or ecc I corrected|uncorrected COUNT" },

@@ -29,6 +29,8 @@ enum control_kind {
 	CONTROL_ECC_MODE,    // is_on
 	CONTROL_PAGES,       // numbers: single-bit, double-bit, pending
 	CONTROL_ROWS,        // numbers: correctable, uncorrectable, pending, failed
+	CONTROL_TEMP,        // code: degrees, 0 ends it
+	CONTROL_THROTTLE,    // code: mask of reasons, 0 ends it
 	CONTROL_MIG_MODE,    // is_on
 	CONTROL_MIG_CREATE,  // word: profile; numbers: start or WIRE_ANYWHERE
 	CONTROL_MIG_DESTROY, // gpu_instance_id, or WIRE_NO_INSTANCE for all

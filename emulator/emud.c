@@ -48,7 +48,8 @@ static const char USAGE[] =
 	"Commands: lost I; xid I CODE [GI CI]; initfail on|off; wait-error on|off; slow CALL US;\n"
 	"hang CALL I; error CALL CODE [I]; add BOARD; remove I; driver VERSION [CUDA];\n"
 	"restore I; recovery I ACTION; process I PID MIB [GI CI]; mig I on|off;\n"
-	"mig I create PROFILE [START]; mig I destroy GI|all; ecc I on|off;\n"
+	"mig I create PROFILE [START]; mig I destroy GI|all; temp I C;\n"
+	"throttle I MASK; ecc I on|off;\n"
 	"ecc I corrected|uncorrected N; pages I SINGLE DOUBLE PENDING;\n"
 	"rows I CORRECTABLE UNCORRECTABLE PENDING FAILED.\n";
 
@@ -58,6 +59,15 @@ static uint64_t now_ns(void)
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &now); // cannot fail for this clock
 	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+// Taken once: samples keep their instants when somebody sets the clock.
+static int64_t wall_offset_us(void)
+{
+	struct timespec wall;
+
+	(void)clock_gettime(CLOCK_REALTIME, &wall); // cannot fail for this clock
+	return (int64_t)wall.tv_sec * 1000000 + wall.tv_nsec / 1000 - (int64_t)(now_ns() / 1000);
 }
 
 // The file is outside's text: unprintable bytes do not reach a terminal.
@@ -199,6 +209,7 @@ static err_status play(const struct options *options, struct err *err)
 		status = machine_read("boards.json", emud.board_dir, now_ns(), &emud.machine, err);
 	if (status != ERR_OK)
 		return status;
+	emud.machine.wall_offset_us = wall_offset_us();
 	follow_init(&emud.follow, emud.dir_fd);
 	status = server_open(&emud.server, &emud.machine, err);
 	if (status == ERR_OK) {

@@ -206,6 +206,14 @@ static err_status apply_to_gpu(struct machine *machine, const struct control_com
 	struct machine_gpu *gpu = &machine->gpus[command->slot];
 	if (command->kind == CONTROL_PROCESS)
 		return set_process(machine, command, now_ns, err);
+	if (command->kind == CONTROL_TEMP || command->kind == CONTROL_THROTTLE) {
+		model_advance(&gpu->model, now_ns);
+		if (command->kind == CONTROL_TEMP)
+			gpu->model.limits.temp_c = command->code;
+		else
+			gpu->model.limits.throttle = command->code;
+		return ERR_OK;
+	}
 	if (command->kind == CONTROL_MIG_MODE || command->kind == CONTROL_MIG_CREATE ||
 	    command->kind == CONTROL_MIG_DESTROY)
 		return machine_apply_mig(machine, command, now_ns, err);
@@ -241,6 +249,8 @@ err_status machine_apply(struct machine *machine, const struct control_command *
 	case CONTROL_ECC_MODE:
 	case CONTROL_PAGES:
 	case CONTROL_ROWS:
+	case CONTROL_TEMP:
+	case CONTROL_THROTTLE:
 	case CONTROL_MIG_MODE:
 	case CONTROL_MIG_CREATE:
 	case CONTROL_MIG_DESTROY: return apply_to_gpu(machine, command, now_ns, err);

@@ -26,6 +26,7 @@ struct machine {
 	char driver[WIRE_TEXT_MAX];
 	uint32_t cuda_version;
 	uint32_t cpu_count, numa_count;
+	int64_t wall_offset_us; // from the time that is passed in to the wall clock
 	char seed[64];
 	bool is_initfail, is_wait_error;
 	struct faults faults;

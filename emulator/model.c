@@ -18,6 +18,7 @@ void model_init(struct model_gpu *gpu, const struct board *board, uint64_t now_n
 	ASSERT(board != NULL);
 	*gpu = (struct model_gpu){ .board = board, .now_ns = now_ns, .temp_ns = now_ns };
 	gpu->temp_mc = (int32_t)board->temp_idle_c * 1000;
+	model_limits_init(gpu);
 }
 
 // rate times nanoseconds, divided by divisor, is whole units. In chunks of ten seconds, so that
@@ -65,6 +66,8 @@ void model_advance(struct model_gpu *gpu, uint64_t now_ns)
 	uint64_t link_kib_s = (uint64_t)gpu->board->nvlink_mb_s * gpu->board->nvlink_count *
 			      1000000 / 1024 * model_util_milli(gpu) / MODEL_UTIL_FULL_MILLI / 10;
 	counter_add(&gpu->nvlink_kib, link_kib_s, dt_ns, NS_PER_S);
+	struct history_rates rates = model_rates(gpu);
+	history_advance(&gpu->history, &rates, gpu->now_ns, now_ns);
 	temp_advance(gpu, now_ns);
 	gpu->now_ns = now_ns;
 }
@@ -116,6 +119,9 @@ void model_new_driver(struct model_gpu *gpu, uint64_t now_ns)
 	model_advance(gpu, now_ns);
 	forget_instances(gpu);
 	settle_mode(gpu);
+	model_limits_init(gpu);
+	gpu->history.power_capped_ns = 0;
+	gpu->history.hot_ns = 0;
 	gpu->energy_mj = (struct model_counter){ 0 };
 	gpu->nvlink_kib = (struct model_counter){ 0 };
 }
@@ -262,18 +268,10 @@ uint32_t model_part_free_mib(const struct model_gpu *gpu, uint32_t part)
 	return gpu->board->mig_profiles[profile_i].memory_mib - used_mib;
 }
 
-uint32_t model_power_mw(const struct model_gpu *gpu)
+int32_t model_temp_c(const struct model_gpu *gpu)
 {
-	const struct board *board = gpu->board;
-
-	if (gpu->is_lost)
-		return 0;
-	// A watt over a full scale of 1000 is a milliwatt: the product is already in mW.
-	return board->power_idle_w * 1000 +
-	       (board->power_limit_w - board->power_idle_w) * model_util_milli(gpu);
+	return gpu->limits.temp_c > 0 ? (int32_t)gpu->limits.temp_c : (gpu->temp_mc + 500) / 1000;
 }
-
-int32_t model_temp_c(const struct model_gpu *gpu) { return (gpu->temp_mc + 500) / 1000; }
 
 size_t model_processes(const struct model_gpu *gpu, struct wire_process *ret, size_t max)
 {

@@ -31,16 +31,26 @@ enum wire_op {
 	WIRE_EVENTS_ADD,  // makes the connection an event set; adds event_types of slot
 	WIRE_EVENTS_WAIT, // wire_event within timeout_ms
 	WIRE_MIG,         // wire_mig of slot
-	// What follows changes the GPU in slot, needs a privileged peer and is answered with the
-	// wire_mig after it.
+	WIRE_GPM,         // wire_gpm of slot; args: GPU instance or WIRE_NO_INSTANCE
+	WIRE_SAMPLES,     // wire_samples of slot
+	// What follows changes the GPU in slot, needs a privileged peer and, but for the last, is
+	// answered with the wire_mig after it.
 	WIRE_MIG_MODE,   // args: 0 off, 1 on
 	WIRE_GI_CREATE,  // args: profile id, start or WIRE_ANYWHERE
 	WIRE_GI_DESTROY, // args: GPU instance
 	WIRE_CI_CREATE,  // args: GPU instance, profile, start or WIRE_ANYWHERE
 	WIRE_CI_DESTROY, // args: GPU instance, compute instance
+	WIRE_SET,        // nothing; args: enum wire_setting, value, second value
 };
-#define WIRE_OP_LAST WIRE_CI_DESTROY
+#define WIRE_OP_LAST WIRE_SET
 #define WIRE_CHANGE_FIRST WIRE_MIG_MODE
+
+enum wire_setting {
+	WIRE_SET_POWER_LIMIT = 1, // mW
+	WIRE_SET_CLOCKS,          // lowest and highest MHz; 0 and 0: not locked
+	WIRE_SET_ECC_MODE,
+	WIRE_SET_ECC_CLEAR, // volatile 0, aggregate 1
+};
 
 struct wire_request {
 	uint32_t magic;
@@ -64,6 +74,8 @@ struct wire_reply {
 		struct wire_process processes[WIRE_PROCESS_MAX];
 		struct wire_event event;
 		struct wire_mig mig;
+		struct wire_gpm gpm;
+		struct wire_samples samples;
 	} body;
 };
 #define WIRE_REPLY_HEAD_BYTES offsetof(struct wire_reply, body)

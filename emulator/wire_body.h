@@ -13,6 +13,7 @@ enum {
 	WIRE_MIG_PROFILE_MAX = 12,
 	WIRE_MIG_MAX = 8, // GPU instances, and compute instances, of one GPU
 	WIRE_TEXT_MAX = 96,
+	WIRE_SAMPLE_MAX = 120,
 };
 #define WIRE_NO_SLOT UINT32_MAX
 #define WIRE_NO_INSTANCE UINT32_MAX // of a whole GPU
@@ -44,6 +45,8 @@ struct wire_gpu {
 	uint64_t memory_total_bytes, memory_reserved_bytes, memory_used_bytes;
 	uint64_t bar1_total_bytes, bar1_used_bytes;
 	uint32_t power_mw, power_limit_mw, power_limit_min_mw, power_limit_max_mw;
+	uint32_t power_limit_default_mw, clock_setting_mhz; // 0: clocks are not locked
+	uint64_t throttle_reasons, power_capped_ns, hot_ns;
 	uint64_t energy_mj;
 	uint32_t util_percent, memory_util_percent;
 	uint32_t clock_mhz[4], clock_max_mhz[4]; // in the order of NVML's clock types
@@ -101,4 +104,23 @@ struct wire_event {
 	uint32_t gpu_instance_id, compute_instance_id;
 	uint32_t zero;
 	uint64_t event_type, event_data;
+};
+
+// Counters of the whole GPU or a GPU instance since the daemon began; they may wrap.
+struct wire_gpm {
+	uint64_t time_ns;
+	uint64_t busy, memory_busy; // thousandths times nanoseconds
+	uint64_t nvlink_kib;        // 0 of an instance
+	uint32_t ci_count;          // of a GPU instance: without one it measures nothing
+	uint32_t nvlink_count;
+};
+
+struct wire_sample {
+	uint64_t time_us; // of the machine's wall clock
+	uint32_t util_percent, memory_util_percent, power_mw, sm_clock_mhz, memory_clock_mhz, zero;
+};
+
+struct wire_samples {
+	uint32_t count, zero;
+	struct wire_sample samples[WIRE_SAMPLE_MAX]; // oldest first
 };

@@ -35,7 +35,7 @@ struct nvml_row_remapper_histogram {
 	uint32_t max, high, partial, low, none;
 };
 struct nvml_violation_time {
-	uint64_t reference_us, violation_us;
+	uint64_t reference_us, violation_ns;
 };
 struct nvml_fbc_stats {
 	uint32_t session_count, average_fps, average_latency_us;

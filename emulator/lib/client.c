@@ -100,7 +100,10 @@ static size_t body_size(uint32_t op)
 	case WIRE_FIND_SERIAL:
 	case WIRE_FIND_PCI: return sizeof(struct wire_gpu);
 	case WIRE_PROCESSES: return SIZE_MAX;
-	case WIRE_EVENTS_ADD: return 0;
+	case WIRE_GPM: return sizeof(struct wire_gpm);
+	case WIRE_SAMPLES: return sizeof(struct wire_samples);
+	case WIRE_EVENTS_ADD:
+	case WIRE_SET: return 0;
 	case WIRE_EVENTS_WAIT: return sizeof(struct wire_event);
 	case WIRE_MIG:
 	case WIRE_MIG_MODE:

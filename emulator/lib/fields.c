@@ -29,6 +29,10 @@ enum {
 	LINK_GET_STATE = 165,
 	LINK_GET_VERSION = 166,
 	C2C_LINK_COUNT = 170,
+	RESETLESS_MIG = 184,
+	POLICY_FIRST = 74,
+	POLICY_THERMAL = 75,
+	POLICY_LAST = 81,
 	POWER_AVERAGE = 185,
 	POWER_INSTANT = 186,
 	POWER_MIN_LIMIT = 187,
@@ -91,8 +95,9 @@ static bool power_field(const struct wire_gpu *gpu, const struct nvml_field_valu
 		*ret = gpu->power_limit_min_mw;
 	else if (id == POWER_MAX_LIMIT)
 		*ret = gpu->power_limit_max_mw;
-	else if (id == POWER_DEFAULT_LIMIT || id == POWER_CURRENT_LIMIT ||
-		 id == POWER_REQUESTED_LIMIT)
+	else if (id == POWER_DEFAULT_LIMIT)
+		*ret = gpu->power_limit_default_mw;
+	else if (id == POWER_CURRENT_LIMIT || id == POWER_REQUESTED_LIMIT)
 		*ret = gpu->power_limit_mw;
 	else
 		return false;
@@ -154,7 +159,25 @@ static bool plain_field(const struct wire_gpu *gpu, uint32_t id, uint64_t *ret)
 		return true;
 	if (id == NVML_FI_DEV_GET_GPU_RECOVERY_ACTION)
 		*ret = gpu->recovery_action;
+	else if (id == RESETLESS_MIG)
+		*ret = gpu->mig_count_max > 0 && gpu->architecture >= NVML_DEVICE_ARCH_HOPPER;
 	else if (id == PCIE_REPLAY || id == PCIE_REPLAY_ROLLOVER || id == C2C_LINK_COUNT)
+		*ret = 0;
+	else
+		return false;
+	return true;
+}
+
+// Counters of 64 bits: energy, and how long each policy held the clocks down.
+static bool wide_field(const struct wire_gpu *gpu, uint32_t id, uint64_t *ret)
+{
+	if (id == NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION || id == ENERGY)
+		*ret = gpu->energy_mj;
+	else if (id == POLICY_FIRST)
+		*ret = gpu->power_capped_ns;
+	else if (id == POLICY_THERMAL)
+		*ret = gpu->hot_ns;
+	else if (id > POLICY_THERMAL && id <= POLICY_LAST)
 		*ret = 0;
 	else
 		return false;
@@ -168,10 +191,7 @@ static void fill(const struct wire_gpu *gpu, struct nvml_field_value *field)
 	bool is_wide = true;
 	bool has = link_field(gpu, field, &value);
 
-	if (!has && (id == NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION || id == ENERGY)) {
-		value = gpu->energy_mj;
-		has = true;
-	}
+	has = has || wide_field(gpu, id, &value);
 	if (!has) {
 		is_wide = false;
 		has = power_field(gpu, field, &value) || plain_field(gpu, id, &value);

@@ -4,9 +4,11 @@
 #include "emulator/lib/getter.h"
 
 #include <string.h>
+#include <time.h>
 
 enum { ERROR_TYPE_COUNT = 2, COUNTER_TYPE_COUNT = 2, LOCATION_COUNT = 8, CAUSE_COUNT = 2 };
-enum { REMAPPER_BANK_COUNT = 640, PERF_POLICY_COUNT = 12 };
+enum { REMAPPER_BANK_COUNT = 640 };
+enum { PERF_POLICY_POWER = 0, PERF_POLICY_THERMAL = 1, PERF_POLICY_COUNT = 12 };
 
 GET_PAIR_IF(nvmlDeviceGetEccMode, gpu.has_ecc, gpu.errors.ecc_mode, gpu.errors.ecc_mode_pending)
 GET_NUMBER_IF(nvmlDeviceGetDefaultEccMode, uint32_t, gpu.has_ecc, NVML_FEATURE_ENABLED)
@@ -169,6 +171,14 @@ NVML_CALL(nvmlDeviceGetRowRemapperHistogram,
 	return result;
 }
 
+static uint64_t wall_us(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now); // cannot fail for this clock
+	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
 NVML_CALL(nvmlDeviceGetViolationStatus,
 	  (const struct nvml_device *device, uint32_t policy, struct nvml_violation_time *ret_time))
 {
@@ -177,26 +187,14 @@ NVML_CALL(nvmlDeviceGetViolationStatus,
 	if (ret_time == NULL || policy >= PERF_POLICY_COUNT)
 		return client_bad_argument();
 	nvml_return result = client_gpu(device, "nvmlDeviceGetViolationStatus", &gpu);
-	if (result == NVML_SUCCESS)
-		*ret_time = (struct nvml_violation_time){ 0 };
-	return result;
-}
-
-// Profiling counters need hardware; no emulated board claims them.
-NVML_CALL(nvmlGpmQueryDeviceSupport,
-	  (const struct nvml_device *device, struct nvml_gpm_support *ret_support))
-{
-	enum { SUPPORT_VERSION = 1 };
-	struct wire_gpu gpu;
-
-	if (ret_support == NULL)
-		return client_bad_argument();
-	if (ret_support->version != SUPPORT_VERSION)
-		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-	nvml_return result = client_gpu(device, "nvmlGpmQueryDeviceSupport", &gpu);
-	if (result == NVML_SUCCESS)
-		ret_support->is_supported = 0;
-	return result;
+	if (result != NVML_SUCCESS)
+		return result;
+	*ret_time = (struct nvml_violation_time){ .reference_us = wall_us() };
+	if (policy == PERF_POLICY_POWER)
+		ret_time->violation_ns = gpu.power_capped_ns;
+	if (policy == PERF_POLICY_THERMAL)
+		ret_time->violation_ns = gpu.hot_ns;
+	return NVML_SUCCESS;
 }
 
 // No fabric across machines: state 0 says that it is not supported.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints size and member offsets of our NVML structures, in the order of their members, for the
 // test that compares them with the public Python bindings.
+#include "emulator/lib/abi_gpm.h"
 #include "emulator/lib/abi_mig.h"
 #include "emulator/lib/abi_more.h"
 
@@ -86,9 +87,32 @@ static void print_mig(void)
 		END();
 }
 
+static void print_gpm(void)
+{
+	SIZE(nvml_gpm_metric), AT(nvml_gpm_metric, id), AT(nvml_gpm_metric, status),
+		AT(nvml_gpm_metric, value), AT(nvml_gpm_metric, short_name), END();
+	SIZE(nvml_sample), AT(nvml_sample, time_us), AT(nvml_sample, value), END();
+	SIZE(nvml_process_use), AT(nvml_process_use, time_us), AT(nvml_process_use, pid),
+		AT(nvml_process_use, sm_percent), AT(nvml_process_use, memory_percent),
+		AT(nvml_process_use, encoder_percent), AT(nvml_process_use, decoder_percent),
+		AT(nvml_process_use, jpeg_percent), AT(nvml_process_use, ofa_percent), END();
+	SIZE(nvml_processes_use), AT(nvml_processes_use, version), AT(nvml_processes_use, count),
+		AT(nvml_processes_use, last_seen_us), AT(nvml_processes_use, processes), END();
+	SIZE(nvml_process_detail), AT(nvml_process_detail, pid),
+		AT(nvml_process_detail, used_bytes), AT(nvml_process_detail, gpu_instance_id),
+		AT(nvml_process_detail, compute_instance_id),
+		AT(nvml_process_detail, protected_bytes), END();
+	SIZE(nvml_process_details), AT(nvml_process_details, version),
+		AT(nvml_process_details, mode), AT(nvml_process_details, count),
+		AT(nvml_process_details, processes), END();
+	SIZE(nvml_power_value_v2), AT(nvml_power_value_v2, version), AT(nvml_power_value_v2, scope),
+		AT(nvml_power_value_v2, power_mw), END();
+}
+
 int main(void)
 {
 	print_mig();
+	print_gpm();
 	print_common();
 	print_more();
 	return fflush(stdout) == 0 ? 0 : 1;

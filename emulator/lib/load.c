@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a device does now: memory, utilization, processes.
+#include "emulator/lib/abi_gpm.h"
 #include "emulator/lib/abi_more.h"
 #include "emulator/lib/client_mig.h"
 #include "emulator/lib/getter.h"
@@ -265,6 +266,74 @@ NVML_CALL(nvmlDeviceGetProcessUtilization,
 			.time_us = time_us,
 			.sm_percent = processes[i].util_percent,
 			.memory_percent = processes[i].memory_util_percent,
+		};
+	return result;
+}
+
+// The same with a structure that has room for more engines.
+NVML_CALL(nvmlDeviceGetProcessesUtilizationInfo,
+	  (const struct nvml_device *device, struct nvml_processes_use *ret_use))
+{
+	static const char CALL[] = "nvmlDeviceGetProcessesUtilizationInfo";
+	struct wire_process processes[WIRE_PROCESS_MAX];
+	struct wire_gpu gpu;
+	uint32_t have = 0;
+	bool copy = false;
+	uint64_t time_us = wall_us() / SAMPLE_PERIOD_US * SAMPLE_PERIOD_US;
+
+	if (ret_use == NULL)
+		return client_bad_argument();
+	if (ret_use->version != NVML_STRUCT_VERSION(*ret_use, 1))
+		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	nvml_return result = client_gpu(device, CALL, &gpu);
+	if (result == NVML_SUCCESS && gpu.mig_mode != NVML_FEATURE_DISABLED)
+		result = NVML_ERROR_NOT_SUPPORTED;
+	if (result == NVML_SUCCESS)
+		result = client_processes(device, CALL, processes, &have);
+	if (result != NVML_SUCCESS)
+		return result;
+	if (have == 0 || time_us <= ret_use->last_seen_us) {
+		ret_use->count = 0;
+		return NVML_ERROR_NOT_FOUND;
+	}
+	result = take_room(have, &ret_use->count, ret_use->processes, &copy);
+	for (uint32_t i = 0; copy && i < have; i++)
+		ret_use->processes[i] = (struct nvml_process_use){
+			.time_us = time_us,
+			.pid = processes[i].pid,
+			.sm_percent = processes[i].util_percent,
+			.memory_percent = processes[i].memory_util_percent,
+		};
+	return result;
+}
+
+NVML_CALL(nvmlDeviceGetRunningProcessDetailList,
+	  (const struct nvml_device *device, struct nvml_process_details *ret_details))
+{
+	enum { MODE_COMPUTE = 0, MODE_COUNT = 3 };
+	static const char CALL[] = "nvmlDeviceGetRunningProcessDetailList";
+	struct wire_process processes[WIRE_PROCESS_MAX];
+	uint32_t have = 0;
+	bool copy = false;
+
+	if (ret_details == NULL)
+		return client_bad_argument();
+	if (ret_details->version != NVML_STRUCT_VERSION(*ret_details, 1))
+		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	if (ret_details->mode >= MODE_COUNT)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	nvml_return result = client_processes(device, CALL, processes, &have);
+	if (result != NVML_SUCCESS)
+		return result;
+	if (ret_details->mode != MODE_COMPUTE)
+		have = 0;
+	result = take_room(have, &ret_details->count, ret_details->processes, &copy);
+	for (uint32_t i = 0; copy && i < have; i++)
+		ret_details->processes[i] = (struct nvml_process_detail){
+			.pid = processes[i].pid,
+			.used_bytes = processes[i].memory_bytes,
+			.gpu_instance_id = processes[i].gi,
+			.compute_instance_id = processes[i].ci,
 		};
 	return result;
 }

@@ -7,7 +7,6 @@
 
 enum {
 	PSTATE_UNKNOWN = 32,
-	THROTTLE_IDLE = 1,
 	THROTTLE_ALL = 0x1ff,
 	CLOCK_STEP_MHZ = 15, // graphics clocks come in such steps
 };
@@ -15,7 +14,7 @@ enum {
 GET_NUMBER(nvmlDeviceGetPowerUsage, gpu.power_mw)
 GET_NUMBER(nvmlDeviceGetPowerManagementMode, NVML_FEATURE_ENABLED)
 GET_NUMBER(nvmlDeviceGetPowerManagementLimit, gpu.power_limit_mw)
-GET_NUMBER(nvmlDeviceGetPowerManagementDefaultLimit, gpu.power_limit_mw)
+GET_NUMBER(nvmlDeviceGetPowerManagementDefaultLimit, gpu.power_limit_default_mw)
 GET_NUMBER(nvmlDeviceGetEnforcedPowerLimit, gpu.power_limit_mw)
 GET_PAIR_IF(nvmlDeviceGetPowerManagementLimitConstraints, true, gpu.power_limit_min_mw,
 	    gpu.power_limit_max_mw)
@@ -24,8 +23,7 @@ GET_NUMBER(nvmlDeviceGetPerformanceState, gpu.pstate)
 GET_NUMBER(nvmlDeviceGetPowerState, gpu.pstate)
 GET_NUMBER(nvmlDeviceGetPowerSource, 0) // mains
 GET_NUMBER(nvmlDeviceGetNumFans, 0)     // passive boards, the server has the fans
-GET_NUMBER_IF(nvmlDeviceGetCurrentClocksThrottleReasons, uint64_t, true,
-	      gpu.util_percent == 0 ? THROTTLE_IDLE : 0)
+GET_NUMBER_IF(nvmlDeviceGetCurrentClocksThrottleReasons, uint64_t, true, gpu.throttle_reasons)
 GET_NUMBER_IF(nvmlDeviceGetSupportedClocksThrottleReasons, uint64_t, true, THROTTLE_ALL)
 NVML_ALIAS(nvmlDeviceGetCurrentClocksEventReasons,
 	   (const struct nvml_device *device, uint64_t *ret_value),

@@ -28,6 +28,8 @@ static const struct board MIG_BOARD = {
 	.temp_idle_c = 20,
 	.temp_busy_c = 60,
 	.is_mig_capable = 1,
+	.architecture = 9,
+	.has_ecc = 1,
 	.mig_profile_count = 2,
 	.mig_profiles = { { .name = "1g",
 			    .id = 19,

@@ -152,9 +152,10 @@ def test_workloads_in_instances(emulator, tmp_path):
         pods[-1].mkdir()
         os.link(emulator.directory / f"{uuid}.sock", pods[-1] / f"{uuid}.sock")
     assert emulator.workload("--seconds", 0, "--memory-mib", 9857, directory=pods[1]).wait(timeout=5) == 1
-    children = [emulator.workload("--seconds", 60, "--memory-mib", size, "--util-milli", 1000, directory=pod)
-                for size, pod in ((20000, pods[0]), (9856, pods[1]))]
-    assert all(uuid in started(child) for uuid, child in zip(uuids, children))
+    children = []
+    for size, pod, uuid in ((20000, pods[0], uuids[0]), (9856, pods[1], uuids[1])):
+        children.append(emulator.workload("--seconds", 60, "--memory-mib", size, "--util-milli", 1000, directory=pod))
+        assert uuid in started(children[-1])
     code = MAKE + """
 answer = [[[p.pid, p.usedGpuMemory, p.gpuInstanceId, p.computeInstanceId] for p in n.nvmlDeviceGetComputeRunningProcesses(d)]
           for d in [gpu[1]] + devices(gpu[1])]

@@ -1,11 +1,13 @@
 """nvidia-ml-py, unchanged, against the emulated NVML library, daemon and workload."""
 import json
 import os
+import pathlib
 import re
 import signal
 import socket
 import struct
 import subprocess
+import tempfile
 import time
 
 import pytest
@@ -210,6 +212,117 @@ def test_driver_change_starts_a_new_count(emulator):
     wait_until(lambda: emulator.ask("answer = n.nvmlSystemGetDriverVersion()") == "575.51.03", "the new driver")
     after = emulator.ask("answer = n.nvmlDeviceGetTotalEnergyConsumption(gpu[0])")
     assert before >= 30000 and after < before + 30000
+
+
+GPM = """
+def gpm(take, seconds=0.3):
+    samples = [n.nvmlGpmSampleAlloc(), n.nvmlGpmSampleAlloc()]
+    take(samples[0])
+    time.sleep(seconds)
+    take(samples[1])
+    get = n.c_nvmlGpmMetricsGet_t()
+    get.version, get.sample1, get.sample2 = n.NVML_GPM_METRICS_GET_VERSION, samples[0], samples[1]
+    wanted = [1, 2, 5, 10, 20, 21, 61, 97, 100]
+    get.numMetrics = len(wanted)
+    for i, number in enumerate(wanted):
+        get.metrics[i].metricId = number
+    n.nvmlGpmMetricsGet(get)
+    for sample in samples:
+        n.nvmlGpmSampleFree(sample)
+    return [[m.nvmlReturn, None if m.value != m.value else round(m.value, 3)] for m in get.metrics[:len(wanted)]]
+"""
+
+
+def test_profiling_counters_from_hopper_on(tmp_path):
+    emulator = Emulator(tmp_path, "H100-SXM5-80GB", 2)
+    emulator.control("add T4", "mig 1 on", "mig 1 create 3g.40gb 0")
+    wait_until(lambda: len(list(tmp_path.glob("MIG-*.sock"))) == 1, "an instance")
+    (tmp_path / "pod").mkdir()
+    for name in ("gpu-0.sock", next(tmp_path.glob("MIG-*.sock")).name):
+        os.link(tmp_path / name, tmp_path / "pod" / name)
+    started(emulator.workload("--seconds", 60, "--util-milli", 600, "--memory-util-milli", 200,
+                              directory=tmp_path / "pod"))
+    code = GPM + """
+answer = [n.nvmlGpmQueryDeviceSupport(g).isSupportedDevice for g in gpu]
+answer += [gpm(lambda s: n.nvmlGpmSampleGet(gpu[0], s)), gpm(lambda s: n.nvmlGpmMigSampleGet(gpu[1], 1, s))]
+empty = n.nvmlDeviceCreateGpuInstance(gpu[1], 19)
+answer.append(gpm(lambda s: n.nvmlGpmMigSampleGet(gpu[1], n.nvmlGpuInstanceGetInfo(empty).id, s))[:2])
+one = n.nvmlGpmSampleAlloc()
+answer.append([code_of(n.nvmlGpmSampleGet, gpu[2], one), code_of(n.nvmlGpmMigSampleGet, gpu[1], 9, one),
+               code_of(n.nvmlGpmSampleFree, one), code_of(n.nvmlGpmSampleFree, one)])
+"""
+    got = emulator.ask(code)
+    emulator.close()
+    assert got[:3] == [1, 1, 0]
+    link = 26562 * 1e6 / 1024 / 1024 * 0.1 * 0.6
+    assert got[3][:6] == [[0, 60], [0, 60], [0, 36], [0, 20], [0, 600], [0, 1200]] and got[3][8][0] == 3
+    assert got[3][6][1] == pytest.approx(18 * link, rel=0.01) and got[3][7][1] == pytest.approx(link, rel=0.01)
+    assert got[4] == [[0, 60], [0, 60], [0, 36], [0, 20], [0, 600], [0, 1200], [0, 0], [0, 0], [3, 0]]
+    assert got[5] == [[0, None], [0, None]]
+    assert got[6] == [3, 2, 0, 2]
+
+
+def test_samples_of_the_last_seconds(emulator):
+    started(emulator.workload("--seconds", 60, "--util-milli", 400))
+    time.sleep(1)
+    got = emulator.ask("""
+answer, last = [], 0
+for kind in (n.NVML_TOTAL_POWER_SAMPLES, n.NVML_GPU_UTILIZATION_SAMPLES, n.NVML_PROCESSOR_CLK_SAMPLES):
+    kind_of_value, samples = n.nvmlDeviceGetSamples(gpu[0], kind, 0)
+    times = [s.timeStamp for s in samples]
+    last = times[-1]
+    answer.append([kind_of_value, samples[-1].sampleValue.uiVal, {b - a for a, b in zip(times, times[1:])} == {167000},
+                   abs(times[-1] / 1e6 - time.time()) < 1])
+time.sleep(0.4)
+answer.append([len(n.nvmlDeviceGetSamples(gpu[0], 0, last)[1]) in (2, 3), code_of(n.nvmlDeviceGetSamples, gpu[0], 0, 1 << 60),
+               code_of(n.nvmlDeviceGetSamples, gpu[0], 9, 0)])
+use = n.nvmlDeviceGetProcessesUtilizationInfo(gpu[0], 0)
+details = n.nvmlDeviceGetRunningProcessDetailList(gpu[0], n.nvmlProcessDetailList_v1, 0)
+answer.append([[u.smUtil for u in use], [d.usedGpuMemory >> 20 for d in details], use[0].pid == details[0].pid])
+""")
+    assert got == [[1, 60000 + 340 * 400, True, True], [1, 40, True, True], [1, 1410, True, True],
+                   [True, 6, 3], [[40], [1024], True]]
+
+
+def test_limits_hold_power_and_clocks_down(emulator):
+    started(emulator.workload("--seconds", 60, "--util-milli", 1000))
+    state = """
+answer = [n.nvmlDeviceGetPowerUsage(gpu[0]), n.nvmlDeviceGetPowerManagementLimit(gpu[0]),
+          n.nvmlDeviceGetPowerManagementDefaultLimit(gpu[0]), n.nvmlDeviceGetClockInfo(gpu[0], 1),
+          n.nvmlDeviceGetCurrentClocksEventReasons(gpu[0]), n.nvmlDeviceGetTemperature(gpu[0], 0) > 90]
+"""
+    assert emulator.ask(state) == [400000, 400000, 400000, 1410, 0, False]
+    assert emulator.ask("""
+answer = [code_of(n.nvmlDeviceSetPowerManagementLimit, gpu[0], 99999),
+          code_of(n.nvmlDeviceSetPowerManagementLimit, gpu[0], 200000)]
+""" + state.replace("answer = [", "answer += [")) == [2, 0, 200000, 200000, 400000, 705, 4, False]
+    time.sleep(0.2)
+    assert emulator.ask("answer = n.nvmlDeviceGetViolationStatus(gpu[0], 0).violationTime") > 200000000
+    assert emulator.ask("""
+n.nvmlDeviceSetPowerManagementLimit(gpu[0], 400000)
+answer = [code_of(n.nvmlDeviceSetGpuLockedClocks, gpu[0], 300, 1000), code_of(n.nvmlDeviceSetGpuLockedClocks, gpu[0], 9, 9)]
+""" + state.replace("answer = [", "answer += [")) == [0, 2, 400000, 400000, 400000, 1000, 2, False]
+    emulator.control("temp 0 91", "throttle 0 128")
+    wait_until(lambda: emulator.ask(state)[5], "it is hot")
+    assert emulator.ask("n.nvmlDeviceResetGpuLockedClocks(gpu[0])\n" + state)[3:] == [705, 8 | 64 | 128, True]
+    emulator.control("driver 570.124.06")
+    wait_until(lambda: emulator.ask(state) == [400000, 400000, 400000, 1410, 0, False], "a new driver forgets all")
+
+
+def test_changes_need_a_privileged_user():
+    if os.geteuid() != 0:
+        pytest.skip("only root can be somebody else")
+    # Not below pytest's own folder, which others cannot enter.
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        emulator = Emulator(pathlib.Path(folder))
+        got = emulator.ask("""
+os.setuid(65534)
+answer = [code_of(n.nvmlDeviceSetMigMode, gpu[0], 1), code_of(n.nvmlDeviceSetPowerManagementLimit, gpu[0], 200000),
+          code_of(n.nvmlDeviceSetEccMode, gpu[0], 0), code_of(n.nvmlDeviceGetPowerUsage, gpu[0])]
+""")
+        emulator.close()
+    assert got == [4, 4, 4, 0]
 
 
 WAITER = """
@@ -532,7 +645,10 @@ LAYOUTS = {
     "nvml_gi_profile_info_v2": "c_nvmlGpuInstanceProfileInfo_v2_t", "nvml_ci_info": "c_nvmlComputeInstanceInfo_t",
     "nvml_ci_profile_info": "c_nvmlComputeInstanceProfileInfo_t",
     "nvml_ci_profile_info_v2": "c_nvmlComputeInstanceProfileInfo_v2_t",
-    "nvml_device_attributes": "c_nvmlDeviceAttributes",
+    "nvml_device_attributes": "c_nvmlDeviceAttributes", "nvml_gpm_metric": "c_nvmlGpmMetric_t",
+    "nvml_sample": "c_nvmlSample_t", "nvml_process_use": "c_nvmlProcessUtilizationInfo_v1_t",
+    "nvml_processes_use": "c_nvmlProcessesUtilizationInfo_v1_t", "nvml_process_detail": "c_nvmlProcessDetail_v1_t",
+    "nvml_process_details": "c_nvmlProcessDetailList_v1_t", "nvml_power_value_v2": "c_nvmlPowerValue_v2_t",
 }
 
 

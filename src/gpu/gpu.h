@@ -13,6 +13,12 @@ enum {
 	GPU_PCI_BYTES = 32,
 	GPU_LABEL_BYTES = 64, // of a label value, with the terminator
 	GPU_CLIQUE_BYTES = 48,
+	GPU_LINKS_MAX = 8, // peers that one GPU has direct links to
+};
+
+struct gpu_link {
+	char pci_bus_id[GPU_PCI_BYTES]; // of the GPU at the other end
+	uint32_t count;                 // of links to it
 };
 
 struct gpu_info {
@@ -27,6 +33,9 @@ struct gpu_info {
 	uint32_t pci_class; // 0x030200 is a 3D controller; 0: unknown
 	bool mig_capable, mig_enabled;
 	char clique[GPU_CLIQUE_BYTES]; // "<cluster UUID>.<clique>" of the fabric; empty: none
+	uint32_t switch_links;         // NVLinks that are up and end at a switch
+	uint32_t link_count;           // of links below
+	struct gpu_link links[GPU_LINKS_MAX];
 };
 
 uint64_t gpu_memory_mib(const struct gpu_info *gpu);

@@ -81,8 +81,8 @@ enum {
 	NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX = 139,
 	NVML_FI_DEV_GET_GPU_RECOVERY_ACTION = 230,
 };
-enum { NVML_FABRIC_COMPLETED = 3 };
-enum { NVML_NO_INSTANCE = 0xffffffffu }; // GPU or compute instance id of a whole GPU
+enum { NVML_NVLINK_MAX_LINKS = 18, NVML_NVLINK_TO_GPU = 0, NVML_NVLINK_TO_SWITCH = 2 };
+enum { NVML_FABRIC_COMPLETED = 3, NVML_NO_INSTANCE = 0xffffffffu }; // GPU or compute instance id of a whole GPU
 enum { NVML_GPU_INSTANCE_PROFILE_1_SLICE = 0 };
 enum { NVML_NAME_MAX = 96, NVML_UUID_MAX = 80, NVML_SERIAL_MAX = 30, NVML_VERSION_MAX = 80 };
 

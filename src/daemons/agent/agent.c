@@ -191,6 +191,7 @@ static void fill_layout(struct agent *agent, struct node_view *view)
 	view->mig = migs[agent->dp.mig];
 	for (uint32_t slot = 0; slot < offer->count; slot++)
 		view->shares[slot] = (struct node_share){
+			.resource = offer->gpus[slot].resource,
 			.replicas = offer->gpus[slot].replicas,
 			.is_renamed = strcmp(offer->gpus[slot].resource, agent->config.resource) !=
 				      0,

@@ -136,6 +136,8 @@ static void on_info(void *arg, uint32_t slot, const struct gpu_info *info)
 	bool is_other = strcmp(gpu->info.uuid, info->uuid) != 0;
 	bool is_news = !gpu->is_seen || is_other;
 	bool is_changed = gpu->info.mig_enabled != next.mig_enabled ||
+			  gpu->info.switch_links != next.switch_links ||
+			  gpu->info.link_count != next.link_count ||
 			  strcmp(gpu->info.clique, next.clique) != 0;
 	if (is_other)
 		monitor_file_recall(monitor->gpus, &monitor->count, slot, info->uuid);

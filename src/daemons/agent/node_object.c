@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemons/agent/node_object.h"
 
+#include "gpu/compat.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,8 +23,41 @@ void node_object_put(struct buf *out, const struct node_view *view)
 	buf_put_c(out, ",\"spec\":{}}");
 }
 
-static void put_device(struct buf *out, const struct monitor_gpu *gpu)
+static const char *uuid_at(const struct node_view *view, const char *pci_bus_id)
 {
+	for (size_t i = 0; i < view->count; i++) {
+		if (view->gpus[i].is_known &&
+		    strcmp(view->gpus[i].info.pci_bus_id, pci_bus_id) == 0)
+			return view->gpus[i].info.uuid;
+	}
+	return NULL;
+}
+
+static void put_links(struct buf *out, const struct node_view *view, const struct gpu_info *info)
+{
+	const char *before = "";
+	if (info->switch_links > 0)
+		buf_printf(out, ",\"switchLinks\":%" PRIu32, info->switch_links);
+	if (info->link_count == 0)
+		return;
+	buf_put_c(out, ",\"links\":[");
+	for (uint32_t i = 0; i < info->link_count; i++) {
+		const struct gpu_link *link = &info->links[i];
+		const char *uuid = uuid_at(view, link->pci_bus_id);
+		if (uuid == NULL)
+			continue; // its end is no GPU of this node, or not known yet
+		buf_printf(out, "%s{\"uuid\":", before);
+		buf_put_json(out, str_of(uuid));
+		buf_printf(out, ",\"count\":%" PRIu32 "}", link->count);
+		before = ",";
+	}
+	buf_put_c(out, "]");
+}
+
+static void put_device(struct buf *out, const struct node_view *view, size_t slot)
+{
+	const struct monitor_gpu *gpu = &view->gpus[slot];
+	const struct node_share *share = &view->shares[slot];
 	const struct gpu_info *info = &gpu->info;
 	bool is_healthy = health_is_offered(&gpu->health);
 	buf_put_c(out, "{\"uuid\":");
@@ -37,8 +72,17 @@ static void put_device(struct buf *out, const struct monitor_gpu *gpu)
 	buf_put_json(out, str_of(info->pci_bus_id));
 	if (info->numa_node >= 0)
 		buf_printf(out, ",\"numaNode\":%" PRId32, info->numa_node);
-	buf_printf(out, ",\"migCapable\":%s,\"healthy\":%s", info->mig_capable ? "true" : "false",
-		   is_healthy ? "true" : "false");
+	buf_printf(out, ",\"migCapable\":%s", info->mig_capable ? "true" : "false");
+	if (info->mig_enabled)
+		buf_put_c(out, ",\"migEnabled\":true");
+	put_links(out, view, info);
+	if (view->has_layout && share->resource != NULL && share->resource[0] != '\0') {
+		buf_put_c(out, ",\"resource\":");
+		buf_put_json(out, str_of(share->resource));
+		if (share->replicas > 1)
+			buf_printf(out, ",\"replicas\":%" PRIu32, share->replicas);
+	}
+	buf_printf(out, ",\"healthy\":%s", is_healthy ? "true" : "false");
 	// A passing doubt is not worth a write.
 	if (!is_healthy) {
 		buf_put_c(out, ",\"reason\":");
@@ -49,18 +93,56 @@ static void put_device(struct buf *out, const struct monitor_gpu *gpu)
 
 struct condition {
 	const char *good, *bad;
-	char message[96];
+	char message[256];
 	bool is_true;
 };
 
-static const char *const condition_types[NODE_CONDITIONS] = { "DriverReady",
-							      "DevicePluginRegistered",
-							      "DevicesHealthy" };
+static const char *const condition_types[NODE_CONDITIONS] = {
+	"DriverReady", "DevicePluginRegistered", "DevicesHealthy", "VersionsCompatible"
+};
 
 const char *node_object_condition_type(size_t condition)
 {
 	ASSERT(condition < NODE_CONDITIONS);
 	return condition_types[condition];
+}
+
+static size_t find_problems(const struct node_view *view,
+			    struct compat_finding ret[COMPAT_FINDINGS_MAX])
+{
+	const struct gpu_info *gpus[GPU_MAX];
+	struct compat_facts facts = { .driver = view->driver->driver_version,
+				      .cuda = view->driver->cuda_version,
+				      .kubelet = view->versions.kubelet,
+				      .runtime = view->versions.runtime,
+				      .toolkit = view->versions.toolkit,
+				      .gpus = gpus };
+	ASSERT(view->count <= GPU_MAX);
+	for (size_t i = 0; i < view->count; i++) {
+		if (view->gpus[i].is_known)
+			gpus[facts.gpu_count++] = &view->gpus[i].info;
+	}
+	return compat_check(&facts, ret);
+}
+
+static void fill_versions(const struct node_view *view, struct condition *out)
+{
+	struct compat_finding findings[COMPAT_FINDINGS_MAX];
+	const struct compat_finding *worst = NULL;
+	size_t count = find_problems(view, findings);
+	for (size_t i = 0; i < count && worst == NULL; i++) {
+		if (findings[i].level == COMPAT_ERROR)
+			worst = &findings[i];
+	}
+	*out = (struct condition){ .good = "NoKnownProblem",
+				   .bad = "KnownProblem",
+				   .is_true = worst == NULL };
+	if (worst == NULL)
+		(void)snprintf(out->message, sizeof out->message, "%zu warnings", count);
+	else
+		(void)snprintf(out->message, sizeof out->message, "%s %.40s: %s: %.120s",
+			       compat_component_name(worst->component), worst->version, worst->code,
+			       worst->text);
 }
 
 static void fill_conditions(const struct node_view *view, struct condition out[NODE_CONDITIONS])
@@ -84,6 +166,7 @@ static void fill_conditions(const struct node_view *view, struct condition out[N
 	(void)snprintf(out[1].message, sizeof out[1].message, "resource %.60s", view->resource);
 	(void)snprintf(out[2].message, sizeof out[2].message, "%zu of %zu devices are healthy",
 		       healthy, known);
+	fill_versions(view, &out[3]);
 }
 
 void node_object_conditions(const struct node_view *view, bool ret_is_true[NODE_CONDITIONS])
@@ -94,10 +177,53 @@ void node_object_conditions(const struct node_view *view, bool ret_is_true[NODE_
 		ret_is_true[i] = conditions[i].is_true;
 }
 
-static void put_version(struct buf *out, const char *key, uint32_t version)
+static void put_text(struct buf *out, const char *key, const char *text)
 {
-	buf_printf(out, ",\"%s\":\"%" PRIu32 ".%" PRIu32 "\"", key, version / 1000,
-		   version % 1000 / 10);
+	if (text[0] == '\0')
+		return;
+	buf_printf(out, ",\"%s\":", key);
+	buf_put_json(out, str_of(text));
+}
+
+static void put_versions(struct buf *out, const struct node_view *view)
+{
+	uint32_t cuda = view->driver->cuda_version;
+	put_text(out, "driverVersion", view->driver->driver_version);
+	if (cuda > 0)
+		buf_printf(out, ",\"cudaVersion\":\"%" PRIu32 ".%" PRIu32 "\"", cuda / 1000,
+			   cuda % 1000 / 10);
+	put_text(out, "kubeletVersion", view->versions.kubelet);
+	put_text(out, "containerRuntimeVersion", view->versions.runtime);
+	put_text(out, "containerToolkitVersion", view->versions.toolkit);
+	put_text(out, "agentVersion", GPUAAS_VERSION);
+}
+
+static void put_problems(struct buf *out, const struct node_view *view)
+{
+	struct compat_finding findings[COMPAT_FINDINGS_MAX];
+	size_t count = find_problems(view, findings);
+	buf_put_c(out, ",\"versionProblems\":[");
+	for (size_t i = 0; i < count; i++) {
+		const struct compat_finding *finding = &findings[i];
+		buf_printf(out, "%s{\"component\":\"%s\",\"level\":\"%s\",\"code\":\"%s\"",
+			   i == 0 ? "" : ",", compat_component_name(finding->component),
+			   compat_level_name(finding->level), finding->code);
+		put_text(out, "version", finding->version);
+		put_text(out, "message", finding->text);
+		put_text(out, "source", finding->source);
+		buf_put_c(out, "}");
+	}
+	buf_put_c(out, "]");
+}
+
+static void put_condition(struct buf *out, const char *type, const struct condition *condition,
+			  const char *since)
+{
+	buf_printf(out, "{\"type\":\"%s\",\"status\":\"%s\",\"reason\":\"%s\",\"message\":", type,
+		   condition->is_true ? "True" : "False",
+		   condition->is_true ? condition->good : condition->bad);
+	buf_put_json(out, str_of(condition->message));
+	buf_printf(out, ",\"lastTransitionTime\":\"%s\"}", since);
 }
 
 void node_object_put_status(struct buf *out, const struct node_view *view,
@@ -112,22 +238,19 @@ void node_object_put_status(struct buf *out, const struct node_view *view,
 		if (!view->gpus[i].is_known)
 			continue;
 		buf_put_c(out, before);
-		put_device(out, &view->gpus[i]);
+		put_device(out, view, i);
 		before = ",";
 	}
-	buf_put_c(out, "],\"driverVersion\":");
-	buf_put_json(out, str_of(view->driver->driver_version));
-	put_version(out, "cudaVersion", view->driver->cuda_version);
-	buf_put_c(out, ",\"agentVersion\":\"" GPUAAS_VERSION "\",\"conditions\":[");
+	buf_put_c(out, "]");
+	put_versions(out, view);
+	if (view->has_layout)
+		buf_printf(out, ",\"layout\":{\"sharing\":\"%s\",\"mig\":\"%s\"}",
+			   gpu_sharing_name(view->sharing), gpu_mig_strategy_name(view->mig));
+	put_problems(out, view);
+	buf_put_c(out, ",\"conditions\":[");
 	for (size_t i = 0; i < NODE_CONDITIONS; i++) {
-		const struct condition *condition = &conditions[i];
-		buf_printf(out, "%s{\"type\":\"%s\",\"status\":\"%s\",\"reason\":\"%s\"",
-			   i == 0 ? "" : ",", condition_types[i],
-			   condition->is_true ? "True" : "False",
-			   condition->is_true ? condition->good : condition->bad);
-		buf_put_c(out, ",\"message\":");
-		buf_put_json(out, str_of(condition->message));
-		buf_printf(out, ",\"lastTransitionTime\":\"%s\"}", conditions_t[i]);
+		buf_put_c(out, i == 0 ? "" : ",");
+		put_condition(out, condition_types[i], &conditions[i], conditions_t[i]);
 	}
 	buf_put_c(out, "]}}");
 }

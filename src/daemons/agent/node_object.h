@@ -19,7 +19,8 @@ struct node_versions { // as the Node tells them; empty: not known
 };
 
 struct node_share {
-	uint32_t replicas; // up to 1: whole
+	const char *resource; // under which it is offered; NULL: not known
+	uint32_t replicas;    // up to 1: whole
 	bool is_renamed;
 };
 
@@ -39,8 +40,8 @@ struct node_view {
 };
 
 // Bodies of server-side apply. conditions_t: RFC 3339 of the last change of each condition,
-// in the order DriverReady, DevicePluginRegistered, DevicesHealthy.
-enum { NODE_CONDITIONS = 3 };
+// in the order DriverReady, DevicePluginRegistered, DevicesHealthy, VersionsCompatible.
+enum { NODE_CONDITIONS = 4 };
 void node_object_put(struct buf *out, const struct node_view *view);
 void node_object_put_status(struct buf *out, const struct node_view *view,
 			    const char *const conditions_t[NODE_CONDITIONS]);

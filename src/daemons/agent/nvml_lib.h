@@ -27,6 +27,11 @@
 	X(compute, "nvmlDeviceGetCudaComputeCapability", (struct nvml_device *, int *, int *))     \
 	X(mig_mode, "nvmlDeviceGetMigMode", (struct nvml_device *, uint32_t *, uint32_t *))        \
 	X(fabric, "nvmlDeviceGetGpuFabricInfoV", (struct nvml_device *, struct nvml_fabric *))     \
+	X(link_state, "nvmlDeviceGetNvLinkState", (struct nvml_device *, uint32_t, uint32_t *))    \
+	X(link_type, "nvmlDeviceGetNvLinkRemoteDeviceType",                                        \
+	  (struct nvml_device *, uint32_t, uint32_t *))                                            \
+	X(link_pci, "nvmlDeviceGetNvLinkRemotePciInfo_v2",                                         \
+	  (struct nvml_device *, uint32_t, struct nvml_pci_info *))                                \
 	X(temperature, "nvmlDeviceGetTemperature", (struct nvml_device *, uint32_t, uint32_t *))   \
 	X(power, "nvmlDeviceGetPowerUsage", (struct nvml_device *, uint32_t *))                    \
 	X(energy, "nvmlDeviceGetTotalEnergyConsumption", (struct nvml_device *, uint64_t *))       \

@@ -35,6 +35,45 @@ static void read_clique(const struct nvml_lib *lib, struct nvml_device *device,
 	(void)snprintf(out + len, GPU_CLIQUE_BYTES - len, ".%u", fabric.clique_id);
 }
 
+static void count_peer(struct gpu_info *info, const char *bus_id)
+{
+	uint32_t i = 0;
+	while (i < info->link_count && strncmp(info->links[i].pci_bus_id, bus_id, 31) != 0)
+		i++;
+	if (i == GPU_LINKS_MAX)
+		return;
+	if (i == info->link_count) {
+		(void)snprintf(info->links[i].pci_bus_id, sizeof info->links[i].pci_bus_id, "%.31s",
+			       bus_id);
+		info->link_count++;
+	}
+	info->links[i].count++;
+}
+
+// NVLinks that are up; asked once when the device is opened, for each call costs its time.
+static void read_links(const struct nvml_lib *lib, struct nvml_device *device,
+		       struct gpu_info *info)
+{
+	if (lib->link_state == NULL || lib->link_pci == NULL)
+		return;
+	for (uint32_t link = 0; link < NVML_NVLINK_MAX_LINKS; link++) {
+		struct nvml_pci_info pci = { 0 };
+		uint32_t is_up = NVML_FEATURE_DISABLED, type = NVML_NVLINK_TO_GPU;
+		nvml_return result = lib->link_state(device, link, &is_up);
+		if (result == NVML_ERROR_NOT_SUPPORTED && link == 0)
+			return; // a part without NVLink
+		if (result != NVML_SUCCESS || is_up != NVML_FEATURE_ENABLED)
+			continue;
+		if (lib->link_type != NULL)
+			(void)lib->link_type(device, link, &type);
+		if (type == NVML_NVLINK_TO_SWITCH)
+			info->switch_links++;
+		else if (type == NVML_NVLINK_TO_GPU &&
+			 lib->link_pci(device, link, &pci) == NVML_SUCCESS)
+			count_peer(info, pci.bus_id);
+	}
+}
+
 nvml_return nvml_read_info(const struct nvml_lib *lib, struct nvml_device *device, uint32_t index,
 			   struct gpu_info *ret)
 {
@@ -60,6 +99,7 @@ nvml_return nvml_read_info(const struct nvml_lib *lib, struct nvml_device *devic
 			   lib->mig_mode(device, &current, &pending) == NVML_SUCCESS;
 	info.mig_enabled = info.mig_capable && current == NVML_FEATURE_ENABLED;
 	read_clique(lib, device, info.clique);
+	read_links(lib, device, &info);
 	info.memory_bytes = read_memory_total(lib, device);
 	*ret = info;
 	return NVML_SUCCESS;

@@ -61,8 +61,12 @@ static bool check_info(const struct nvml_reply *reply)
 	const struct gpu_info *info = &reply->body.info;
 	if (!is_text(info->uuid, sizeof info->uuid) || !is_text(info->model, sizeof info->model) ||
 	    !is_text(info->pci_bus_id, sizeof info->pci_bus_id) ||
-	    !is_text(info->clique, sizeof info->clique))
+	    !is_text(info->clique, sizeof info->clique) || info->link_count > GPU_LINKS_MAX)
 		return false;
+	for (uint32_t i = 0; i < info->link_count; i++) {
+		if (!is_text(info->links[i].pci_bus_id, sizeof info->links[i].pci_bus_id))
+			return false;
+	}
 	unsigned char mig[2] = { 0 }; // a bool from outside may hold what no bool holds
 	memcpy(&mig[0], &info->mig_capable, 1);
 	memcpy(&mig[1], &info->mig_enabled, 1);

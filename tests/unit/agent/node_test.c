@@ -38,6 +38,11 @@ static void check_restart(struct check *c, const char *kubeconfig)
 	wanted = "\"nvidia.com/gpu.count\":\"2\"";
 	CHECK(c, "labels", rig_wait_for(has_wanted, LIMIT_MS) != UINT64_MAX);
 	CHECK(c, "registered", rig_wait_for(is_registered, LIMIT_MS) != UINT64_MAX);
+	static const char *const texts[] = { "\"switchLinks\":12", "\"kubeletVersion\":\"v1.36.3\"",
+					     "\"layout\":{\"sharing\":\"none\",\"mig\":\"none\"}",
+					     "\"NoKnownProblem\"" };
+	for (size_t i = 0; i < ARRAY_COUNT(texts); i++)
+		CHECK(c, texts[i], strstr(api.gpu_node_status.data, texts[i]) != NULL);
 	rig_wait(SETTLE_MS);
 	unsigned patches = api.patches;
 	copy(&labels, &api.labels);

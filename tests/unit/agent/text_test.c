@@ -66,6 +66,26 @@ static void check_cdi(struct check *c)
 	CHECK_INT(c, "no device", cdi_render(&out, &config, &parts, &err), ERR_INVALID);
 }
 
+static void check_layout(struct check *c, const json_t *object)
+{
+	const json_t *second = json_array_get(json_at(object, "status.devices"), 1);
+	const json_t *conditions = json_at(object, "status.conditions");
+	const json_t *first = json_array_get(json_at(object, "status.devices"), 0);
+	CHECK_INT(c, "to switches", json_int(first, "switchLinks", 0), 12);
+	CHECK_STR(c, "resource", json_text(first, "resource"), "nvidia.com/gpu.shared");
+	CHECK_INT(c, "replicas", json_int(first, "replicas", 0), 4);
+	CHECK(c, "whole", json_at(second, "replicas") == NULL);
+	CHECK_INT(c, "one peer", json_array_size(json_at(second, "links")), 1);
+	const json_t *link = json_array_get(json_at(second, "links"), 0);
+	CHECK_STR(c, "peer", json_text(link, "uuid"), "GPU-1");
+	CHECK_INT(c, "links", json_int(link, "count", 0), 4);
+	CHECK_STR(c, "sharing", json_text(object, "status.layout.sharing"), "time-slicing");
+	const json_t *problem = json_array_get(json_at(object, "status.versionProblems"), 0);
+	CHECK_STR(c, "problem", json_text(problem, "code"), "CVE-2025-23266");
+	CHECK_STR(c, "condition", json_text(json_array_get(conditions, 3), "reason"),
+		  "KnownProblem");
+}
+
 static void check_node(struct check *c)
 {
 	struct monitor_gpu items[2] = { { .is_known = true, .info = gpus[0] },
@@ -76,14 +96,27 @@ static void check_node(struct check *c)
 					.count = 2,
 					.driver = &driver,
 					.resource = "nvidia.com/gpu",
-					.is_driver_up = true };
+					.is_driver_up = true,
+					.has_layout = true,
+					.shares = { { .resource = "nvidia.com/gpu.shared",
+						      .replicas = 4,
+						      .is_renamed = true },
+						    { .resource = "nvidia.com/gpu" } },
+					.sharing = GPU_SHARING_TIME_SLICING,
+					.versions = { .kubelet = "v1.36.3",
+						      .runtime = "containerd://2.2.9",
+						      .toolkit = "1.17.7" } };
 	const char *const times[] = { "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z",
-				      "2026-01-01T00:00:00Z" };
+				      "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z" };
 	AUTO(buf_done) struct buf out = { 0 };
 	AUTO(json_decrefp) json_t *object = NULL;
 	AUTO(json_decrefp) json_t *labels = NULL;
 	struct err err = { 0 };
 	(void)health_on_xid(&items[1].health, 79, 1);
+	items[0].info.switch_links = 12;
+	items[1].info.link_count = 2;
+	items[1].info.links[0] = (struct gpu_link){ "00000000:1A:00.0", 4 };
+	items[1].info.links[1] = (struct gpu_link){ "00000000:FF:00.0", 2 }; // nobody's
 	node_object_put_status(&out, &view, times);
 	CHECK_INT(c, "status", json_parse(buf_str(&out), &object, &err), ERR_OK);
 	const json_t *second = json_array_get(json_at(object, "status.devices"), 1);
@@ -97,6 +130,7 @@ static void check_node(struct check *c)
 	CHECK_STR(c, "healthy", json_text(json_array_get(conditions, 2), "message"),
 		  "1 of 2 devices are healthy");
 
+	check_layout(c, object);
 	buf_clear(&out);
 	node_object_put_labels(&out, &view, 0);
 	CHECK_INT(c, "labels", json_parse(buf_str(&out), &labels, &err), ERR_OK);

@@ -82,7 +82,7 @@ enum {
 	NVML_FI_DEV_GET_GPU_RECOVERY_ACTION = 230,
 };
 enum { NVML_NVLINK_MAX_LINKS = 18, NVML_NVLINK_TO_GPU = 0, NVML_NVLINK_TO_SWITCH = 2 };
-enum { NVML_FABRIC_COMPLETED = 3, NVML_NO_INSTANCE = 0xffffffffu }; // GPU or compute instance id of a whole GPU
+enum { NVML_NO_INSTANCE = 0xffffffffu }; // GPU or compute instance id of a whole GPU
 enum { NVML_GPU_INSTANCE_PROFILE_1_SLICE = 0 };
 enum { NVML_NAME_MAX = 96, NVML_UUID_MAX = 80, NVML_SERIAL_MAX = 30, NVML_VERSION_MAX = 80 };
 
@@ -133,7 +133,7 @@ struct nvml_fabric {      // nvmlGpuFabricInfo_v2_t
 	unsigned char cluster_uuid[16];
 	nvml_return status;
 	uint32_t clique_id;
-	unsigned char state; // NVML_FABRIC_COMPLETED: the clique is right
+	unsigned char state; // 3: the clique is right
 	uint32_t health;
 };
 struct nvml_bar1_memory {

@@ -24,7 +24,7 @@ static void read_clique(const struct nvml_lib *lib, struct nvml_device *device,
 {
 	struct nvml_fabric fabric = { .version = NVML_STRUCT_VERSION(struct nvml_fabric, 2) };
 	if (lib->fabric == NULL || lib->fabric(device, &fabric) != NVML_SUCCESS ||
-	    fabric.state != NVML_FABRIC_COMPLETED || fabric.status != NVML_SUCCESS)
+	    fabric.state != FABRIC_COMPLETED || fabric.status != NVML_SUCCESS)
 		return;
 	size_t len = 0;
 	for (size_t i = 0; i < sizeof fabric.cluster_uuid; i++) {

@@ -139,12 +139,6 @@ static void refuse_unsupported(struct build *build, const struct kobj_unknowns *
 	const struct kobj_pod_spec *pod = &build->pod->spec;
 	for (size_t i = 0; i < min_size(unknowns->count, KOBJ_UNKNOWN_MAX); i++)
 		build_refuse(build, SCHED_CODE_UNKNOWN_FIELD, STR_FMT, STR_ARG(unknowns->paths[i]));
-	for (size_t i = 0; i < pod->volumes.count; i++) {
-		const struct kobj_volume_source *source = &pod->volumes.items[i].source;
-		if (source->needs_claim || source->needs_driver || source->needs_attach)
-			build_refuse(build, SCHED_CODE_UNSUPPORTED_VOLUME, STR_FMT,
-				     STR_ARG(pod->volumes.items[i].name));
-	}
 	bool has_claims = pod->has_resource_claims;
 	for (size_t i = 0; i < pod->containers.count; i++)
 		has_claims = has_claims || pod->containers.items[i].resources.has_claims;
@@ -175,6 +169,7 @@ static struct sched_spec *build_spec(struct arena *arena, const struct kobj_pod 
 	build_tolerations(&build);
 	build_ports(&build);
 	build_spreads(&build);
+	build_volumes(&build);
 	build_features(&build);
 	build_gpu(&build);
 	return build.failed ? NULL : build.spec;

@@ -55,8 +55,7 @@ struct sched_selector build_pairs(struct build *build, const struct kobj_pairs *
 	return selector;
 }
 
-static struct sched_node_term build_node_term(struct build *build,
-					      const struct kobj_node_term *term)
+struct sched_node_term build_node_term(struct build *build, const struct kobj_node_term *term)
 {
 	struct sched_node_term out;
 	out.labels = build_requirements(build, &term->expressions, "node affinity");
@@ -131,15 +130,21 @@ static struct sched_selector build_selector(struct build *build,
 	return out;
 }
 
-static struct sched_term build_term(struct build *build, const struct kobj_affinity_term *term)
+struct sched_selector build_label_selector(struct build *build,
+					   const struct kobj_label_selector *source)
 {
 	static const struct kobj_texts NONE;
+	return build_selector(build, source, &NONE, &NONE);
+}
+
+static struct sched_term build_term(struct build *build, const struct kobj_affinity_term *term)
+{
 	struct sched_term out = { .topology_key = term->topology_key };
 	out.selector = build_selector(build, term->selector, &term->match_label_keys,
 				      &term->mismatch_label_keys);
 	out.namespaces = term->namespaces.items;
 	out.namespace_count = term->namespaces.count;
-	out.namespace_selector = build_selector(build, term->namespace_selector, &NONE, &NONE);
+	out.namespace_selector = build_label_selector(build, term->namespace_selector);
 	bool is_own = term->namespaces.count == 0 && term->namespace_selector == NULL;
 	struct str *own = is_own ? build_alloc(build, 1, sizeof *own) : NULL;
 	if (own != NULL) {

@@ -23,7 +23,11 @@ struct sched_selector build_pairs(struct build *build, const struct kobj_pairs *
 // where: path of the selector, for the reason.
 struct sched_selector build_requirements(struct build *build, const kobj_requirements *items,
 					 const char *where);
+struct sched_selector build_label_selector(struct build *build,
+					   const struct kobj_label_selector *source);
+struct sched_node_term build_node_term(struct build *build, const struct kobj_node_term *term);
 void build_amounts(struct build *build);
 void build_affinity(struct build *build);
 void build_spreads(struct build *build);
+void build_volumes(struct build *build);
 void build_gpu(struct build *build);

@@ -21,7 +21,7 @@ static const struct kobj_field NODE_SELECTOR_ROWS[] = {
 	KOBJ_SUB("nodeSelectorTerms", 1, KOBJ_OBJECTS, struct kobj_node_selector, terms,
 		 &NODE_TERM),
 };
-static const struct kobj_table NODE_SELECTOR =
+const struct kobj_table KOBJ_NODE_SELECTOR =
 	KOBJ_TABLE_OF("NodeSelector", struct kobj_node_selector, NODE_SELECTOR_ROWS, false);
 
 static const struct kobj_field PREFERRED_ROWS[] = {
@@ -33,7 +33,7 @@ static const struct kobj_table PREFERRED =
 
 static const struct kobj_field NODE_AFFINITY_ROWS[] = {
 	KOBJ_SUB("requiredDuringSchedulingIgnoredDuringExecution", 1, KOBJ_OBJECT,
-		 struct kobj_node_affinity, required, &NODE_SELECTOR),
+		 struct kobj_node_affinity, required, &KOBJ_NODE_SELECTOR),
 	KOBJ_SUB("preferredDuringSchedulingIgnoredDuringExecution", 2, KOBJ_OBJECTS,
 		 struct kobj_node_affinity, preferred, &PREFERRED),
 };

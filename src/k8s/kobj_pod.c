@@ -80,48 +80,6 @@ static const struct kobj_field CONTAINER_ROWS[] = {
 static const struct kobj_table CONTAINER =
 	KOBJ_TABLE_OF("Container", struct kobj_container, CONTAINER_ROWS, false);
 
-static const struct kobj_field VOLUME_SOURCE_ROWS[] = {
-	KOBJ_SKIP("hostPath", 1),
-	KOBJ_SKIP("emptyDir", 2),
-	KOBJ_ROW("gcePersistentDisk", 3, KOBJ_PRESENT, struct kobj_volume_source, needs_attach),
-	KOBJ_ROW("awsElasticBlockStore", 4, KOBJ_PRESENT, struct kobj_volume_source, needs_attach),
-	KOBJ_SKIP("gitRepo", 5),
-	KOBJ_SKIP("secret", 6),
-	KOBJ_SKIP("nfs", 7),
-	KOBJ_ROW("iscsi", 8, KOBJ_PRESENT, struct kobj_volume_source, needs_attach),
-	KOBJ_SKIP("glusterfs", 9),
-	KOBJ_ROW("persistentVolumeClaim", 10, KOBJ_PRESENT, struct kobj_volume_source, needs_claim),
-	KOBJ_ROW("rbd", 11, KOBJ_PRESENT, struct kobj_volume_source, needs_attach),
-	KOBJ_ROW("flexVolume", 12, KOBJ_PRESENT, struct kobj_volume_source, needs_attach),
-	KOBJ_ROW("cinder", 13, KOBJ_PRESENT, struct kobj_volume_source, needs_attach),
-	KOBJ_SKIP("cephfs", 14),
-	KOBJ_ROW("flocker", 15, KOBJ_PRESENT, struct kobj_volume_source, needs_attach),
-	KOBJ_SKIP("downwardAPI", 16),
-	KOBJ_ROW("fc", 17, KOBJ_PRESENT, struct kobj_volume_source, needs_attach),
-	KOBJ_SKIP("azureFile", 18),
-	KOBJ_SKIP("configMap", 19),
-	KOBJ_ROW("vsphereVolume", 20, KOBJ_PRESENT, struct kobj_volume_source, needs_attach),
-	KOBJ_ROW("quobyte", 21, KOBJ_PRESENT, struct kobj_volume_source, needs_attach),
-	KOBJ_ROW("azureDisk", 22, KOBJ_PRESENT, struct kobj_volume_source, needs_attach),
-	KOBJ_ROW("photonPersistentDisk", 23, KOBJ_PRESENT, struct kobj_volume_source, needs_attach),
-	KOBJ_ROW("portworxVolume", 24, KOBJ_PRESENT, struct kobj_volume_source, needs_attach),
-	KOBJ_ROW("scaleIO", 25, KOBJ_PRESENT, struct kobj_volume_source, needs_attach),
-	KOBJ_SKIP("projected", 26),
-	KOBJ_ROW("storageos", 27, KOBJ_PRESENT, struct kobj_volume_source, needs_attach),
-	KOBJ_ROW("csi", 28, KOBJ_PRESENT, struct kobj_volume_source, needs_driver),
-	KOBJ_ROW("ephemeral", 29, KOBJ_PRESENT, struct kobj_volume_source, needs_claim),
-	KOBJ_SKIP("image", 30),
-};
-static const struct kobj_table VOLUME_SOURCE =
-	KOBJ_TABLE_OF("VolumeSource", struct kobj_volume_source, VOLUME_SOURCE_ROWS, false);
-
-static const struct kobj_field VOLUME_ROWS[] = {
-	KOBJ_ROW("name", 1, KOBJ_TEXT, struct kobj_volume, name),
-	KOBJ_SUB("volumeSource", 2, KOBJ_INLINE, struct kobj_volume, source, &VOLUME_SOURCE),
-};
-static const struct kobj_table VOLUME =
-	KOBJ_TABLE_OF("Volume", struct kobj_volume, VOLUME_ROWS, false);
-
 static const struct kobj_field TOLERATION_ROWS[] = {
 	KOBJ_ROW("key", 1, KOBJ_TEXT, struct kobj_toleration, key),
 	KOBJ_ROW("operator", 2, KOBJ_TEXT, struct kobj_toleration, op),
@@ -154,7 +112,7 @@ static const struct kobj_table GATE =
 
 // Number 42 was workloadRef in 1.35 and is gone; a server that sends it gets UnknownField.
 static const struct kobj_field SPEC_ROWS[] = {
-	KOBJ_SUB("volumes", 1, KOBJ_OBJECTS, struct kobj_pod_spec, volumes, &VOLUME),
+	KOBJ_SUB("volumes", 1, KOBJ_OBJECTS, struct kobj_pod_spec, volumes, &KOBJ_VOLUME),
 	KOBJ_SUB("containers", 2, KOBJ_OBJECTS, struct kobj_pod_spec, containers, &CONTAINER),
 	KOBJ_SKIP("restartPolicy", 3),
 	KOBJ_SKIP("terminationGracePeriodSeconds", 4),

@@ -4,7 +4,7 @@
 // and numbers: k8s.io/api v0.36.3.
 #pragma once
 
-#include "k8s/kobj.h"
+#include "k8s/kobj_volume.h"
 
 #define KOBJ_LIST_OF(type)                                                                         \
 	struct {                                                                                   \
@@ -84,15 +84,6 @@ struct kobj_container {
 };
 typedef KOBJ_LIST_OF(struct kobj_container) kobj_containers;
 
-struct kobj_volume_source { // only what decides whether a pod can be placed
-	bool needs_claim;   // persistentVolumeClaim, ephemeral
-	bool needs_driver;  // csi
-	bool needs_attach;  // disks in the old in-tree form
-};
-struct kobj_volume {
-	struct str name;
-	struct kobj_volume_source source;
-};
 struct kobj_gate {
 	struct str name;
 };

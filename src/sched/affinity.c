@@ -3,6 +3,7 @@
 // meaning of kube-scheduler 1.36 (plugins InterPodAffinity and PodTopologySpread). Only pods that
 // have such terms, or clusters where running pods have anti-affinity, pay for it.
 #include "sched/parts.h"
+#include "sched/stock.h"
 
 #include <stdlib.h>
 
@@ -17,8 +18,9 @@ struct affinity {
 	struct map *forbidden; // topology key -> map of values, by anti-affinity of running pods
 	struct domains *near, *apart, *spreads; // as in the spec
 	int64_t *spread_min;
-	bool has_near;    // some pod matches all affinity terms
-	bool is_own_near; // the pod itself does
+	bool has_near;           // some pod matches all affinity terms
+	bool is_own_near;        // the pod itself does
+	struct volumes *volumes; // NULL: it has none
 };
 
 // Maps hold no NULL, so that counts are kept with one more.
@@ -220,9 +222,11 @@ struct affinity *affinity_new(struct sched *sched, const struct pod *pod)
 {
 	const struct sched_spec *spec = pod->shape->spec;
 	bool has_terms = spec->near_count + spec->apart_count + spec->spread_count > 0;
-	if (!has_terms && link_is_empty(&sched->apart))
+	bool has_volumes = spec->claim_count + spec->disk_count > 0;
+	if (!has_terms && !has_volumes && link_is_empty(&sched->apart))
 		return NULL;
 	struct affinity *a = core_alloc(1, sizeof *a);
+	a->volumes = volumes_new(sched, pod);
 	a->sched = sched;
 	a->pod = pod;
 	a->spec = spec;
@@ -247,6 +251,7 @@ void affinity_free(struct affinity *a)
 	for (size_t i = 0; map_next(a->forbidden, &i, &key, &values);)
 		map_free(values);
 	map_free(a->forbidden);
+	volumes_free(a->volumes);
 	free_domains(a->near, a->spec->near_count);
 	free_domains(a->apart, a->spec->apart_count);
 	free_domains(a->spreads, a->spec->spread_count);
@@ -304,9 +309,16 @@ static uint64_t check_spreads(const struct affinity *a, const struct node *node)
 	return 0;
 }
 
+uint32_t affinity_detail(const struct affinity *a, sched_code code)
+{
+	return a->volumes == NULL ? 0 : (uint32_t)volumes_claim(a->volumes, code);
+}
+
 uint64_t affinity_check(const struct affinity *a, const struct node *node)
 {
 	uint64_t fails = check_spreads(a, node);
+	if (a->volumes != NULL)
+		fails |= volumes_check(a->volumes, node);
 	if (!near_is_met(a, node))
 		fails |= code_bit(SCHED_CODE_POD_AFFINITY);
 	if (!apart_is_met(a, node))

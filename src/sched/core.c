@@ -2,6 +2,7 @@
 #include "sched/core.h"
 
 #include "sched/parts.h"
+#include "sched/stock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,6 +109,7 @@ struct sched *sched_new(uint64_t seed)
 	sched->pod_by_name = map_new(seed);
 	sched->shape_by_key = map_new(seed);
 	sched->namespaces = map_new(seed);
+	sched->stock = stock_new(seed);
 	link_head_init(&sched->parked);
 	link_head_init(&sched->telling);
 	link_head_init(&sched->held);
@@ -147,6 +149,7 @@ void sched_free(struct sched *sched)
 	}
 	ASSERT(map_count(sched->shape_by_key) == 0 && map_count(sched->node_by_name) == 0);
 	free_namespaces(sched);
+	stock_free(sched->stock);
 	map_free(sched->node_by_name);
 	map_free(sched->pod_by_uid);
 	map_free(sched->pod_by_name);

@@ -115,7 +115,8 @@ struct sched {
 	struct link apart;               // pods on nodes that have anti-affinity
 	uint32_t *touched;               // slots whose room or properties changed
 	uint32_t touched_count;
-	bool wakes_all, wakes_near; // near: a pod came to a node
+	bool wakes_all, wakes_near, wakes_volumes; // near: a pod came to a node
+	struct stock *stock;
 	int64_t now_ms;
 	struct priority *priorities; // of pods on nodes, with their number
 	size_t priority_count, priority_cap;

@@ -2,6 +2,7 @@
 // From what changed to the next decision. Shapes are tried in the order of their first pods; one
 // that fits nowhere is parked until a node that changed has room for it.
 #include "sched/parts.h"
+#include "sched/stock.h"
 
 static void wake_due(struct sched *sched)
 {
@@ -25,6 +26,11 @@ static void wake_due(struct sched *sched)
 static bool has_terms(const struct sched_spec *spec)
 {
 	return spec->near_count + spec->apart_count + spec->spread_count > 0;
+}
+
+static bool has_volumes(const struct sched_spec *spec)
+{
+	return spec->claim_count + spec->disk_count > 0;
 }
 
 static bool may_fit(struct sched *sched, struct shape *shape)
@@ -53,13 +59,14 @@ static void wake_held(struct sched *sched)
 static void wake_changed(struct sched *sched)
 {
 	bool is_touched = sched->touched_count > 0 || sched->wakes_all;
-	if (!is_touched && !sched->wakes_near)
+	if (!is_touched && !sched->wakes_near && !sched->wakes_volumes)
 		return;
 	for (struct link *at = sched->parked.next, *next; at != &sched->parked; at = next) {
 		struct shape *shape = LINK_OF(at, struct shape, in_parked);
 		next = at->next;
 		shape->is_stale = true;
 		bool wakes = is_touched ? may_fit(sched, shape) : has_terms(shape->spec);
+		wakes = wakes || (sched->wakes_volumes && has_volumes(shape->spec));
 		if (wakes)
 			shape_activate(sched, shape);
 	}
@@ -67,7 +74,7 @@ static void wake_changed(struct sched *sched)
 	for (uint32_t i = 0; i < sched->touched_count; i++)
 		sched->nodes[sched->touched[i]]->is_touched = false;
 	sched->touched_count = 0;
-	sched->wakes_all = sched->wakes_near = false;
+	sched->wakes_all = sched->wakes_near = sched->wakes_volumes = false;
 }
 
 static void lend_pod(const struct pod *pod, struct sched_decision *ret)
@@ -88,6 +95,8 @@ static void assume(struct sched *sched, struct pod *pod, struct node *node,
 	ret->node = node->name;
 	ret->grant_count = place_devices(sched, pod, node);
 	ret->grants = sched->grants;
+	ret->claim_bind_count = volumes_assume(sched, pod);
+	ret->claim_binds = sched->stock->binds;
 }
 
 // Facts over all nodes; true when a node has no reason against it.

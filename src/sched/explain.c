@@ -79,6 +79,13 @@ struct sched_reason sched_fact_text(const struct sched *sched, struct str namesp
 		reason.need = arena_dup(arena, spec->refusals[fact->detail].detail);
 		return reason;
 	}
+	bool is_claim =
+		fact->code == SCHED_CODE_CLAIM_MISSING || fact->code == SCHED_CODE_CLAIM_UNUSABLE ||
+		fact->code == SCHED_CODE_CLAIM_UNBOUND || fact->code == SCHED_CODE_VOLUME_IN_USE;
+	if (is_claim && fact->detail < spec->claim_count) {
+		reason.need = arena_dup(arena, spec->claims[fact->detail].name);
+		return reason;
+	}
 	bool is_amount = fact->code == SCHED_CODE_RESOURCE_SHORT ||
 			 fact->code == SCHED_CODE_RESOURCE_TOO_LARGE;
 	if (is_amount && fact->detail >= spec->amount_count)

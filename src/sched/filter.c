@@ -18,23 +18,23 @@ bool filter_taints(const struct sched_spec *spec, const struct node *node)
 	return true;
 }
 
-static bool matches_fields(const struct sched_selector *fields, const struct node *node)
+static bool matches_fields(const struct sched_selector *fields, struct str name)
 {
 	for (size_t i = 0; i < fields->count; i++) {
 		const struct sched_requirement *item = &fields->items[i];
-		struct str value = str_eq_c(item->key, "metadata.name") ? node->name : STR("");
+		struct str value = str_eq_c(item->key, "metadata.name") ? name : STR("");
 		if (!sched_requirement_matches(item, value))
 			return false;
 	}
 	return true;
 }
 
-static bool matches_term(const struct sched_node_term *term, const struct node *node)
+bool filter_term(const struct sched_node_term *term, const struct sched_labels *labels,
+		 struct str name)
 {
 	if (term->labels.count + term->fields.count == 0)
 		return false;
-	return sched_selector_matches(&term->labels, &node->labels) &&
-	       matches_fields(&term->fields, node);
+	return sched_selector_matches(&term->labels, labels) && matches_fields(&term->fields, name);
 }
 
 bool filter_selectors(const struct sched_spec *spec, const struct node *node)
@@ -42,7 +42,7 @@ bool filter_selectors(const struct sched_spec *spec, const struct node *node)
 	if (!sched_selector_matches(&spec->node_selector, &node->labels))
 		return false;
 	for (size_t i = 0; i < spec->term_count; i++) {
-		if (matches_term(&spec->terms[i], node))
+		if (filter_term(&spec->terms[i], &node->labels, node->name))
 			return true;
 	}
 	return !spec->has_terms;
@@ -52,7 +52,7 @@ int64_t filter_preference(const struct sched_spec *spec, const struct node *node
 {
 	int64_t sum = 0;
 	for (size_t i = 0; i < spec->preference_count; i++) {
-		if (matches_term(&spec->preferences[i].term, node))
+		if (filter_term(&spec->preferences[i].term, &node->labels, node->name))
 			sum += spec->preferences[i].weight;
 	}
 	for (size_t i = 0; i < node->taint_count; i++) {

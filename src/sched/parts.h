@@ -37,6 +37,7 @@ void affinity_free(struct affinity *affinity);
 // Running pods want to be apart from it: what holds for it may not hold for its whole shape.
 bool affinity_is_special(const struct sched *sched, const struct pod *pod);
 uint64_t affinity_check(const struct affinity *affinity, const struct node *node);
+uint32_t affinity_detail(const struct affinity *affinity, sched_code code); // of its fact
 
 // filter.c; sets hold one bit a code
 struct check { // one pod against all nodes
@@ -59,6 +60,8 @@ bool filter_has_room(const struct sched *sched, const struct shape *shape, const
 bool filter_device(const struct sched_spec *spec, const struct device *device);
 bool filter_taints(const struct sched_spec *spec, const struct node *node);
 bool filter_selectors(const struct sched_spec *spec, const struct node *node);
+bool filter_term(const struct sched_node_term *term, const struct sched_labels *labels,
+		 struct str name);
 int64_t filter_preference(const struct sched_spec *spec, const struct node *node);
 int64_t filter_gpu_memory_mib(const struct node *node);
 struct sched_version filter_version(const struct node *node, sched_code code);

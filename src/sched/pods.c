@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ledger of pods: what they take from nodes, where they wait.
 #include "sched/parts.h"
+#include "sched/stock.h"
 
 #include <stdlib.h>
 
@@ -97,6 +98,7 @@ void pod_account(struct sched *sched, struct pod *pod, struct node *node)
 	add_amounts(sched, pod, 1);
 	link_add(&node->pods, &pod->on_node);
 	count_priority(sched, pod->key.priority, 1);
+	stock_use(sched, pod, 1);
 	set_apart(sched, pod, pod->shape->spec->apart_count > 0);
 	sched->wakes_near = true;
 }
@@ -108,6 +110,8 @@ void pod_unaccount(struct sched *sched, struct pod *pod)
 	add_amounts(sched, pod, -1);
 	link_drop(&pod->on_node);
 	count_priority(sched, pod->key.priority, -1);
+	stock_use(sched, pod, -1);
+	stock_unassume(sched, pod);
 	set_apart(sched, pod, false);
 	for (size_t i = 0; i < node->device_count; i++) {
 		if (node->devices[i].holder == pod)
@@ -202,6 +206,7 @@ static void swap_shape(struct sched *sched, struct pod *pod, const struct sched_
 	struct shape *shape = shape_ref(sched, in);
 	if (pod->node != NULL) {
 		add_amounts(sched, pod, -1);
+		stock_use(sched, pod, -1);
 		set_apart(sched, pod, false);
 		core_touch(sched, pod->node);
 	}
@@ -209,6 +214,7 @@ static void swap_shape(struct sched *sched, struct pod *pod, const struct sched_
 	pod->shape = shape;
 	if (pod->node != NULL) {
 		add_amounts(sched, pod, 1);
+		stock_use(sched, pod, 1);
 		set_apart(sched, pod, shape->spec->apart_count > 0);
 		sched->wakes_all = true;
 	}

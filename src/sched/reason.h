@@ -13,7 +13,7 @@
 	X(UNKNOWN_FIELD, "UnknownField", POD, "has a field this scheduler does not know",          \
 	  "remove the field or use a newer scheduler")                                             \
 	X(UNSUPPORTED_VOLUME, "UnsupportedVolume", POD, "has a volume that needs binding",         \
-	  "use emptyDir, configMap, secret, projected, hostPath, nfs or image volumes")            \
+	  "use a claim with a CSI driver instead")                                                 \
 	X(UNSUPPORTED_CLAIM, "UnsupportedResourceClaim", POD, "uses resourceClaims",               \
 	  "ask for GPUs with nvidia.com/gpu in limits")                                            \
 	X(UNSUPPORTED_GROUP, "UnsupportedSchedulingGroup", POD, "belongs to a pod group",          \
@@ -57,6 +57,27 @@
 	  "ask for less or split the work over more pods")                                         \
 	X(DEVICE_SHORT, "DeviceUnavailable", NODE, "finds too few healthy GPUs of the kind",       \
 	  "wait, or repair the GPUs")                                                              \
+	X(CLAIM_MISSING, "ClaimNotFound", NODE, "mounts a volume claim that is not there",         \
+	  "create the claim")                                                                      \
+	X(CLAIM_UNUSABLE, "ClaimUnusable", NODE,                                                   \
+	  "mounts a claim that lost its volume, is being deleted, is another pod's or of a kind "  \
+	  "not supported",                                                                         \
+	  "use another claim")                                                                     \
+	X(CLAIM_UNBOUND, "ClaimUnbound", NODE, "mounts a claim that has no volume yet",            \
+	  "see the claim's events: it must be bound first")                                        \
+	X(VOLUME_NODE, "VolumeNodeConflict", NODE, "has a volume that the node does not reach",    \
+	  "wait for room on the volume's nodes")                                                   \
+	X(VOLUME_ZONE, "VolumeZoneConflict", NODE, "has a volume in another zone",                 \
+	  "wait for room in the volume's zone")                                                    \
+	X(VOLUME_NONE, "NoVolumeForClaim", NODE,                                                   \
+	  "finds no volume for a claim, and none can be made for the node",                        \
+	  "add a volume or change the storage class")                                              \
+	X(VOLUME_SPACE, "StorageShort", NODE, "finds too little storage for a new volume",         \
+	  "ask for less or add storage")                                                           \
+	X(VOLUME_LIMIT, "VolumeLimitReached", NODE, "would attach more volumes than the node may", \
+	  "wait until pods with volumes end")                                                      \
+	X(VOLUME_IN_USE, "VolumeInUse", NODE, "mounts a volume that another pod holds alone",      \
+	  "wait until that pod ends")                                                              \
 	X(POD_AFFINITY, "PodAffinityUnmet", NODE, "must be near pods that are not there",          \
 	  "start those pods or change the affinity")                                               \
 	X(POD_ANTI_AFFINITY, "PodAntiAffinityUnmet", NODE, "must not be near running pods",        \

@@ -210,7 +210,10 @@ static void note_static(const struct check *check, const struct node *node, sche
 	} else if (code == SCHED_CODE_GPU_MEMORY) {
 		note(facts, code, 0, spec->gpu_memory_mib_min, filter_gpu_memory_mib(node));
 	} else {
-		note(facts, code, 0, 0, 0);
+		uint32_t detail = 0;
+		if (check->affinity != NULL)
+			detail = affinity_detail(check->affinity, code);
+		note(facts, code, detail, 0, 0);
 	}
 }
 

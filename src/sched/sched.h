@@ -8,7 +8,7 @@
 #pragma once
 
 #include "sched/reason.h"
-#include "sched/spec.h"
+#include "sched/storage.h"
 
 struct sched;
 
@@ -60,6 +60,8 @@ struct sched_decision {
 	struct str node;
 	const struct sched_grant *grants;
 	size_t grant_count;
+	const struct sched_claim_bind *claim_binds; // to be done, and come true, before the bind
+	size_t claim_bind_count;
 	const struct sched_facts *facts; // of WAIT and REFUSE
 	bool is_same_codes;              // only numbers changed since the last one about this pod
 };

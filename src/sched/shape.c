@@ -100,6 +100,23 @@ static void copy_pods_part(struct arena *arena, struct sched_spec *spec)
 	spec->apart = copy_terms(arena, spec->apart, spec->apart_count);
 }
 
+static void copy_volumes_part(struct arena *arena, struct sched_spec *spec)
+{
+	spec->claims = COPY_ARRAY(arena, spec->claims, spec->claim_count);
+	for (size_t i = 0; i < spec->claim_count; i++) {
+		struct sched_claim_ref *claim = &spec->claims[i];
+		claim->namespace_ = copy_text(arena, claim->namespace_);
+		claim->name = copy_text(arena, claim->name);
+		claim->owner_uid = copy_text(arena, claim->owner_uid);
+	}
+	spec->disks = COPY_ARRAY(arena, spec->disks, spec->disk_count);
+	for (size_t i = 0; i < spec->disk_count; i++) {
+		struct sched_disk *disk = &spec->disks[i];
+		disk->id = copy_text(arena, disk->id);
+		disk->monitors = copy_texts(arena, disk->monitors, disk->monitor_count);
+	}
+}
+
 static struct sched_spec *copy_spec(struct arena *arena, const struct sched_spec *source)
 {
 	struct sched_spec *spec = COPY_ARRAY(arena, source, 1);
@@ -108,6 +125,7 @@ static struct sched_spec *copy_spec(struct arena *arena, const struct sched_spec
 		spec->amounts[i].resource = copy_text(arena, spec->amounts[i].resource);
 	copy_nodes_part(arena, spec);
 	copy_pods_part(arena, spec);
+	copy_volumes_part(arena, spec);
 	spec->features = copy_texts(arena, spec->features, spec->feature_count);
 	spec->gpu_models = copy_texts(arena, spec->gpu_models, spec->gpu_model_count);
 	spec->gpu_asks = COPY_ARRAY(arena, spec->gpu_asks, spec->gpu_ask_count);

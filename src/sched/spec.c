@@ -106,6 +106,24 @@ static void put_pods_part(struct buf *out, const struct sched_spec *spec)
 	put_terms(out, spec->apart, spec->apart_count);
 }
 
+static void put_volumes_part(struct buf *out, const struct sched_spec *spec)
+{
+	put_int(out, (int64_t)spec->claim_count);
+	for (size_t i = 0; i < spec->claim_count; i++) {
+		put_text(out, spec->claims[i].namespace_);
+		put_text(out, spec->claims[i].name);
+		put_int(out, spec->claims[i].is_ephemeral);
+		put_text(out, spec->claims[i].owner_uid);
+	}
+	put_int(out, (int64_t)spec->disk_count);
+	for (size_t i = 0; i < spec->disk_count; i++) {
+		put_int(out, spec->disks[i].is_rbd);
+		put_text(out, spec->disks[i].id);
+		put_texts(out, spec->disks[i].monitors, spec->disks[i].monitor_count);
+		put_int(out, spec->disks[i].is_read_only);
+	}
+}
+
 static void put_gpu_part(struct buf *out, const struct sched_spec *spec)
 {
 	put_texts(out, spec->features, spec->feature_count);
@@ -134,5 +152,6 @@ void sched_spec_key(const struct sched_spec *spec, struct buf *out)
 	put_amounts(out, spec);
 	put_nodes_part(out, spec);
 	put_pods_part(out, spec);
+	put_volumes_part(out, spec);
 	put_gpu_part(out, spec);
 }

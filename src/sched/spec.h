@@ -67,6 +67,18 @@ struct sched_term { // of pod affinity and anti-affinity
 	size_t namespace_count;
 	struct sched_selector namespace_selector; // is_nothing when absent
 };
+struct sched_claim_ref { // a PersistentVolumeClaim that the pod mounts
+	struct str namespace_, name;
+	bool is_ephemeral;    // made for this pod
+	struct str owner_uid; // which then owns it
+};
+struct sched_disk { // mounted directly; one pod on a node may write it
+	bool is_rbd;    // else iSCSI
+	struct str id;
+	struct str *monitors; // of RBD: the same disk if one is shared
+	size_t monitor_count;
+	bool is_read_only;
+};
 struct sched_amount {
 	struct str resource;
 	int64_t amount; // cpu in milli, bytes, or whole units
@@ -104,6 +116,10 @@ struct sched_spec {
 	size_t spread_count;
 	struct sched_term *near, *apart; // pod affinity, anti-affinity
 	size_t near_count, apart_count;
+	struct sched_claim_ref *claims;
+	size_t claim_count;
+	struct sched_disk *disks;
+	size_t disk_count;
 	struct str *features; // the node must declare them
 	size_t feature_count;
 	struct str *gpu_models;

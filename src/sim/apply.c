@@ -212,6 +212,7 @@ err_status apply_object(struct sim *sim, const struct sim_object *object, struct
 	case SIM_GPU_NODE: return apply_gpu_node(sim, object, err);
 	case SIM_NAMESPACE: return apply_namespace(sim, object, err);
 	case SIM_POD: return apply_pod(sim, object, err);
+	case SIM_STORAGE: return storage_apply(sim, object, err);
 	case SIM_KINDS: break;
 	}
 	ASSERT(false && "a kind is missing");

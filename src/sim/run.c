@@ -25,6 +25,7 @@ static const char *on_decision(struct sim *sim, const struct sched_decision *dec
 		return "a decision about a pod that is not there";
 	write_decision(sim, decision);
 	if (decision->verb == SCHED_BIND) {
+		storage_bind(sim, decision);
 		if (pod->node.len > 0)
 			return "a pod was bound twice";
 		on_bind(sim, decision, pod);
@@ -150,6 +151,7 @@ int run_on(struct scenario *scenario, const struct run_options *options, FILE *o
 	rng_init(&sim.rng, (uint64_t)options->seed);
 	sim.core = sched_new(rng_next(&sim.rng));
 	sim.pods = map_new(0);
+	storage_init(&sim);
 	sim.events = events_new();
 	sim.checker = checker_new(scenario->arena);
 	for (size_t i = 0; i < scenario->object_count; i++) {
@@ -164,6 +166,7 @@ int run_on(struct scenario *scenario, const struct run_options *options, FILE *o
 		print_summary(&sim);
 	sched_free(sim.core);
 	map_free(sim.pods);
+	storage_done(&sim);
 	events_free(sim.events);
 	checker_free(sim.checker);
 	return code;

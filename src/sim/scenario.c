@@ -55,9 +55,25 @@ static err_status read_times(const json_t *json, struct sim_object *object, stru
 	return ERR_OK;
 }
 
+static bool find_kind(struct str kind, struct sim_object *object)
+{
+	static const char *const KINDS[SIM_STORAGE] = { "Node", "GPUNode", "Namespace", "Pod" };
+	for (int i = 0; i < SIM_STORAGE; i++) {
+		object->kind = (sim_kind)i;
+		if (str_eq_c(kind, KINDS[i]))
+			return true;
+	}
+	object->kind = SIM_STORAGE;
+	for (int i = 0; i < SCHED_STORAGES; i++) {
+		object->storage = (sched_storage)i;
+		if (str_eq_c(kind, FEED_STORAGES[i].kind))
+			return true;
+	}
+	return false;
+}
+
 static err_status add_object(struct scenario *scenario, const json_t *json, struct err *err)
 {
-	static const char *const KINDS[SIM_KINDS] = { "Node", "GPUNode", "Namespace", "Pod" };
 	struct str kind = json_text(json, "kind");
 	struct str name = json_text(json, "metadata.name");
 	if (str_eq_c(kind, "PriorityClass")) {
@@ -66,14 +82,13 @@ static err_status add_object(struct scenario *scenario, const json_t *json, stru
 			scenario->default_priority = json;
 		return ERR_OK;
 	}
-	for (int i = 0; i < SIM_KINDS; i++) {
-		if (!str_eq_c(kind, KINDS[i]))
-			continue;
-		struct sim_object *object = &scenario->objects[scenario->object_count++];
-		*object = (struct sim_object){ .kind = (sim_kind)i, .json = json };
+	struct sim_object object = { .json = json };
+	if (find_kind(kind, &object)) {
 		if (name.len == 0)
-			return err_set(err, ERR_INVALID, "a %s lacks metadata.name", KINDS[i]);
-		return read_times(json, object, err);
+			return err_set(err, ERR_INVALID, "a " STR_FMT " lacks metadata.name",
+				       STR_ARG(kind));
+		scenario->objects[scenario->object_count] = object;
+		return read_times(json, &scenario->objects[scenario->object_count++], err);
 	}
 	(void)fprintf(stderr, "gpuaas-sim: %.60s is not simulated and left out\n",
 		      json_cstr(json, "kind"));

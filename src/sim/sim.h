@@ -6,17 +6,25 @@
 
 #include "base/map.h"
 #include "base/rng.h"
-#include "feed/feed.h"
+#include "feed/feed_storage.h"
 
 #include <stdio.h>
 
 typedef enum sim_action { SIM_CREATE, SIM_UPDATE, SIM_DELETE } sim_action;
-typedef enum sim_kind { SIM_NODE, SIM_GPU_NODE, SIM_NAMESPACE, SIM_POD, SIM_KINDS } sim_kind;
+typedef enum sim_kind {
+	SIM_NODE,
+	SIM_GPU_NODE,
+	SIM_NAMESPACE,
+	SIM_POD,
+	SIM_STORAGE,
+	SIM_KINDS
+} sim_kind;
 
 struct sim_object { // one document of the file
 	int64_t at_ms;
 	sim_action action;
 	sim_kind kind;
+	sched_storage storage; // of SIM_STORAGE
 	const json_t *json; // lives as long as the scenario
 	int64_t runs_ms;    // of a pod; -1: for ever
 };
@@ -52,6 +60,7 @@ struct sim {
 	int64_t now_ms;
 	uint64_t bind_failures_permille;
 	struct map *pods; // uid -> sim_pod
+	struct map *storage[SCHED_STORAGES]; // key -> sched_storage_in, as the core was told
 	struct events *events;
 	struct checker *checker;
 	bool takes_all; // pods of other schedulers count as ours
@@ -79,6 +88,14 @@ struct event events_take(struct events *events);
 // apply.c
 MUST_USE err_status apply_object(struct sim *sim, const struct sim_object *object, struct err *err);
 void apply_remove_pod(struct sim *sim, struct str uid);
+
+// storage.c
+void storage_init(struct sim *sim);
+void storage_done(struct sim *sim);
+MUST_USE err_status storage_apply(struct sim *sim, const struct sim_object *object,
+				  struct err *err);
+// Does at once what the API server and its controllers would for a bind's claims.
+void storage_bind(struct sim *sim, const struct sched_decision *bind);
 
 // check.c: NULL, or what is broken
 struct checker *checker_new(struct arena *arena);

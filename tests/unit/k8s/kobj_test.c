@@ -46,8 +46,8 @@ static void test_json(struct check *c, struct arena *arena)
 	CHECK_STR(c, "cpu as number", kobj_pairs_get(requests, STR("cpu")), "1");
 	CHECK_STR(c, "real", kobj_pairs_get(requests, STR("x.io/y")), "0.5");
 	CHECK_INT(c, "host port", main_container->ports.items[0].host_port, 80);
-	CHECK(c, "claim", pod.spec.volumes.items[0].source.needs_claim);
-	CHECK(c, "empty dir", !pod.spec.volumes.items[1].source.needs_claim);
+	CHECK_STR(c, "claim", pod.spec.volumes.items[0].source.claim->claim_name, "c");
+	CHECK(c, "empty dir", pod.spec.volumes.items[1].source.claim == NULL);
 	CHECK_STR(c, "volume", pod.spec.volumes.items[1].name, "w");
 	const struct kobj_node_selector *required = pod.spec.affinity->node->required;
 	CHECK_STR(c, "value", required->terms.items[0].expressions.items[0].values.items[1], "v2");
@@ -167,7 +167,7 @@ static void test_protobuf(struct check *c, struct arena *arena)
 		  kobj_pairs_get(&pod.spec.containers.items[0].resources.requests,
 				 STR("nvidia.com/gpu")),
 		  "2");
-	CHECK(c, "claim", pod.spec.volumes.items[0].source.needs_claim);
+	CHECK(c, "claim", pod.spec.volumes.items[0].source.claim != NULL);
 	CHECK_INT(c, "priority", pod.spec.priority, 7);
 	CHECK_INT(c, "host users", pod.spec.host_users, -1);
 	CHECK_INT(c, "unknown", unknowns.count, 1);

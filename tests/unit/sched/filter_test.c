@@ -130,8 +130,8 @@ static const struct {
 	  "refuse p UnsupportedResourceClaim:0(spec.resourceClaims/)" },
 	{ "group", "", "", "", "", "schedulingGroup: {podGroupName: g}",
 	  "refuse p UnsupportedSchedulingGroup:0(spec.schedulingGroup/)" },
-	{ "volume claim", "", "", "", "",
-	  "volumes: [{name: v, persistentVolumeClaim: {claimName: c}}]",
+	{ "a cloud's disk", "", "", "", "",
+	  "volumes: [{name: v, awsElasticBlockStore: {volumeID: x}}]",
 	  "refuse p UnsupportedVolume:0(v/)" },
 	{ "harmless volumes", "", "", "", "",
 	  "volumes: [{name: a, emptyDir: {}}, {name: b, secret: {}}, {name: c, configMap: {}}, "

@@ -85,6 +85,24 @@ static void put_pod(struct rig *rig, const json_t *value)
 	sched_pod_set(rig->sched, &in);
 }
 
+static bool put_storage(struct rig *rig, struct str kind, const json_t *value)
+{
+	struct err err = { 0 };
+	struct sched_storage_in in;
+	for (int i = 0; i < SCHED_STORAGES; i++) {
+		const struct feed_storage *feed = &FEED_STORAGES[i];
+		if (!str_eq_c(kind, feed->kind))
+			continue;
+		void *object = arena_alloc(rig->arena, feed->table->size_bytes);
+		must(kobj_from_json(rig->arena, feed->table, value, NULL, object, &err) == ERR_OK,
+		     feed->kind, &err);
+		must(feed->read(rig->arena, object, &in), feed->kind, NULL);
+		sched_storage_set(rig->sched, &in);
+		return true;
+	}
+	return false;
+}
+
 void rig_put(struct rig *rig, const char *yaml)
 {
 	AUTO(json_decrefp) json_t *documents = NULL;
@@ -99,7 +117,7 @@ void rig_put(struct rig *rig, const char *yaml)
 			put_gpu_node(rig, value);
 		else if (str_eq_c(kind, "Namespace"))
 			put_namespace(rig, value);
-		else
+		else if (!put_storage(rig, kind, value))
 			put_pod(rig, value);
 	}
 }
@@ -121,10 +139,10 @@ static void put_facts(struct rig *rig, const struct sched_decision *decision, st
 
 const char *rig_next(struct rig *rig)
 {
-	struct sched_decision decision;
 	AUTO(buf_done) struct buf out = { .limit = sizeof rig->line - 1 };
-	if (!sched_next(rig->sched, rig->now_ms, &decision))
+	if (!sched_next(rig->sched, rig->now_ms, &rig->decision))
 		return "-";
+	const struct sched_decision decision = rig->decision;
 	static const char *const VERBS[] = { "bind", "wait", "refuse" };
 	buf_printf(&out, "%s " STR_FMT, VERBS[decision.verb], STR_ARG(decision.name));
 	if (decision.verb == SCHED_BIND) {

@@ -3,11 +3,12 @@
 // as people write them. Decisions come back as one line of text each.
 #pragma once
 
-#include "feed/feed.h"
+#include "feed/feed_storage.h"
 
 struct rig {
 	struct sched *sched;
-	struct arena *arena; // of texts; lives as long as the rig
+	struct sched_decision decision; // the last one; what it lends may be gone
+	struct arena *arena;            // of texts; lives as long as the rig
 	int64_t now_ms;
 	char line[1024];
 };

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-enum { CELSIUS_INVALID_ABOVE = 200, NVML_SAMPLES_MAX = 1024 };
+enum { CELSIUS_INVALID_ABOVE = 200, NVML_SAMPLES_MAX = 1024, FABRIC_COMPLETED = 3 };
 
 static uint64_t read_memory_total(const struct nvml_lib *lib, struct nvml_device *device)
 {

@@ -32,32 +32,31 @@ void ledger_owner_set(struct ledger *ledger, ledger_owner_fn *fn, void *arg)
 	ledger->owner_arg = arg;
 }
 
-struct known {
-	bool is_found;
-	struct event_digest digest;
-};
-
 static bool take_digest(void *arg, const struct sql_value *columns, size_t column_count)
 {
 	ASSERT(column_count == 2);
-	struct known *known = arg;
-	known->is_found = true;
-	known->digest =
+	*(struct event_digest *)arg =
 		(struct event_digest){ (uint64_t)columns[0].number, (uint64_t)columns[1].number };
 	return false;
 }
 
-// Whether an event of this identity is there, and with which content.
-static err_status find(struct ledger *ledger, const struct event *event, struct known *ret_known,
-		       struct err *err)
+// An event of this identity is there; it must have the same content.
+static err_status check_content(struct ledger *ledger, const struct event *event, struct err *err)
 {
+	const struct event_digest digest = event_digest_of(event);
+	struct event_digest known = { 0, 0 };
 	struct sql_value args[] = { sql_text(event->source), sql_text(event->boot),
 				    sql_int(event->seq) };
-	*ret_known = (struct known){ false, { 0, 0 } };
-	return sql_run(ledger->sql,
-		       "SELECT digest_high, digest_low FROM usage_events"
-		       " WHERE source = ?1 AND boot = ?2 AND seq = ?3",
-		       args, 3, take_digest, ret_known, err);
+	err_status status = sql_run(ledger->sql,
+				    "SELECT digest_high, digest_low FROM usage_events"
+				    " WHERE source = ?1 AND boot = ?2 AND seq = ?3",
+				    args, 3, take_digest, &known, err);
+	if (status == ERR_OK && (digest.high != known.high || digest.low != known.low))
+		return err_set(err, ERR_CONFLICT,
+			       "event " STR_FMT "/" STR_FMT "/%lld is in the ledger with another "
+			       "content",
+			       STR_ARG(event->source), STR_ARG(event->boot), (long long)event->seq);
+	return status;
 }
 
 struct told {
@@ -109,8 +108,8 @@ static err_status is_disputed(struct ledger *ledger, struct arena *arena, const 
 	return status;
 }
 
-static err_status insert(struct ledger *ledger, struct arena *arena, const struct event *event,
-			 struct str line, int64_t now_s, struct err *err)
+static err_status take_event(struct ledger *ledger, struct arena *arena, const struct event *event,
+			     struct str line, int64_t now_s, struct err *err)
 {
 	bool disputed = false;
 	err_status status = is_disputed(ledger, arena, event, &disputed, err);
@@ -137,13 +136,18 @@ static err_status insert(struct ledger *ledger, struct arena *arena, const struc
 		ledger->sql,
 		"INSERT INTO usage_events (source, boot, seq, t_s, type, gpu, tenant,"
 		" pod_uid, container, disputed, digest_high, digest_low, content, received_s)"
-		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"
+		" ON CONFLICT (source, boot, seq) DO NOTHING",
 		args, ARRAY_COUNT(args), NULL, NULL, err);
-	if (status == ERR_OK) {
-		ledger->counts.events++;
-		ledger->counts.disputed += disputed ? 1 : 0;
+	if (status != ERR_OK)
+		return status;
+	if (sql_changes(ledger->sql) == 0) {
+		ledger->counts.duplicates++;
+		return check_content(ledger, event, err);
 	}
-	return status;
+	ledger->counts.events++;
+	ledger->counts.disputed += disputed ? 1 : 0;
+	return ERR_OK;
 }
 
 static bool take_found(void *arg, const struct sql_value *columns, size_t column_count)
@@ -171,25 +175,6 @@ static err_status check_owner(struct ledger *ledger, const struct event *event, 
 	if (status != ERR_OK || is_named_before)
 		return status;
 	return err_set(err, owned, "%s", why.text);
-}
-
-static err_status take_event(struct ledger *ledger, struct arena *arena, const struct event *event,
-			     struct str line, int64_t now_s, struct err *err)
-{
-	struct known known;
-	err_status status = find(ledger, event, &known, err);
-	if (status != ERR_OK)
-		return status;
-	if (!known.is_found)
-		return insert(ledger, arena, event, line, now_s, err);
-	struct event_digest digest = event_digest_of(event);
-	if (digest.high != known.digest.high || digest.low != known.digest.low)
-		return err_set(err, ERR_CONFLICT,
-			       "event " STR_FMT "/" STR_FMT "/%lld is in the ledger with another "
-			       "content",
-			       STR_ARG(event->source), STR_ARG(event->boot), (long long)event->seq);
-	ledger->counts.duplicates++;
-	return ERR_OK;
 }
 
 static err_status take_line(struct ledger *ledger, struct arena *arena, struct str source,

@@ -2,8 +2,12 @@
 import datetime
 import json
 import random
+import sys
 
-from harness import Figure, Group, ms
+from harness import ROOT, Figure, Group, Skip, ms
+
+sys.path.append(str(ROOT / "tests" / "cluster"))
+from postgres import Postgres  # noqa: E402
 
 ALLOCATIONS, GPUS, DAYS, GPUS_A_NODE, TENANTS = 300_000, 200, 31, 8, 12
 START = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
@@ -99,24 +103,62 @@ def billing(bench):
     yield Figure("billing_rate_rss", run["rss_kib"] / 1024, "MiB", cpu_s=cpu_s)
 
 
-def ledger(bench):
+def take_in(bench, store):
+    """One node's month, in batches of 500."""
     program = bench.program("ledger-bench")
     month = bench.data / "month"
     make_month(month)
+    return bench.measure(program.name, "--store", store, "--events", month / "events-00.jsonl", "--batch", 500)
+
+
+def take_in_sqlite(bench):
+    """What it measured, and the bytes of an event on disk."""
     database = bench.data / "ledger.db"
     for path in bench.data.glob("ledger.db*"):
         path.unlink()
-    got = bench.measure(program.name, "--database", database, "--events", month / "events-00.jsonl", "--batch", 500)
-    cpu_s = got["cpu_ns"] / 1e9
+    got = take_in(bench, f"sqlite:{database}")
     size = database.stat().st_size / got["events"]
+    for path in bench.data.glob("ledger.db*"):
+        path.unlink()
+    return got, size
+
+
+def ledger(bench):
+    got, size = take_in_sqlite(bench)
+    cpu_s = got["cpu_ns"] / 1e9
     yield Figure("ledger_intake", got["events"] / cpu_s, "events/CPU s", cpu_s=cpu_s,
                  note=f"{got['events']} events in batches of 500, each durable; {size:.0f} bytes an event on disk")
     yield Figure("ledger_intake_again", got["events"] / (got["again_cpu_ns"] / 1e9), "events/CPU s",
                  cpu_s=got["again_cpu_ns"] / 1e9)
     yield Figure("ledger_batch_p50", ms(got["batch_p50"]), "ms wall", cpu_s=cpu_s)
     yield Figure("ledger_batch_p99", ms(got["batch_p99"]), "ms wall", cpu_s=cpu_s)
-    for path in bench.data.glob("ledger.db*"):
-        path.unlink()
+
+
+def ledger_postgres(bench):
+    """The same on a private PostgreSQL that is durable too, beside SQLite in the same run."""
+    beside, _ = take_in_sqlite(bench)
+    try:
+        postgres = Postgres(fsync="on", log_statement="none", shared_buffers="128MB")
+    except AssertionError as missing:
+        raise Skip(str(missing)) from missing
+    try:
+        postgres.start()
+        url = postgres.fresh()
+        before_s = postgres.cpu_s()
+        got = take_in(bench, url)
+        database_s = postgres.cpu_s() - before_s
+        size = int(postgres.sql("SELECT pg_total_relation_size('usage_events')")) / got["events"]
+    finally:
+        postgres.remove()
+    ours_s, again_s = got["cpu_ns"] / 1e9, got["again_cpu_ns"] / 1e9
+    note = f"ours {ours_s:.2f} s, then {again_s:.2f} s; the database {database_s:.2f} s for both; {size:.0f} bytes an event"
+    both_s = (beside["cpu_ns"] + beside["again_cpu_ns"]) / 1e9
+    yield Figure("ledger_postgres_intake", 2 * got["events"] / (ours_s + again_s + database_s), "events/CPU s", peer="SQLite",
+                 peer_value=2 * beside["events"] / both_s, cpu_s=ours_s + again_s + database_s, note=note)
+    yield Figure("ledger_postgres_batch_p50", ms(got["batch_p50"]), "ms wall", peer="SQLite",
+                 peer_value=ms(beside["batch_p50"]), cpu_s=ours_s)
+    yield Figure("ledger_postgres_batch_p99", ms(got["batch_p99"]), "ms wall", peer="SQLite",
+                 peer_value=ms(beside["batch_p99"]), cpu_s=ours_s)
 
 
 GROUPS = [
@@ -124,4 +166,6 @@ GROUPS = [
         "billing_rate_cpu": "<= 2", "billing_rate_rss": "<= 256"}, billing),
     Group("ledger_intake", "usage events into the ledger, then the same again", {
         "ledger_intake": "", "ledger_intake_again": "", "ledger_batch_p50": "", "ledger_batch_p99": ""}, ledger),
+    Group("ledger_postgres", "the same into PostgreSQL, first and again together, its own CPU included", {
+        "ledger_postgres_intake": "", "ledger_postgres_batch_p50": "", "ledger_postgres_batch_p99": ""}, ledger_postgres),
 ]

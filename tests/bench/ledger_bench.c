@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CPU of taking events into the ledger, in batches as agents push them, each one transaction on
 // disk; then the same batches again, which must change nothing.
-//   ledger-bench --database FILE --events FILE --batch LINES
+//   ledger-bench --store URL --events FILE --batch LINES
 #include "ledger/ledger.h"
 #include "measure.h"
 #include "sys/fs.h"
@@ -47,11 +47,11 @@ static uint64_t take_in(struct ledger *ledger, struct source *source)
 
 int main(int argc, char **argv)
 {
-	const char *database = NULL, *events = NULL;
+	const char *store = NULL, *events = NULL;
 	struct source source = { .text = { .limit = EVENTS_MAX_BYTES }, .batch_lines = 500 };
 	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--database") == 0)
-			database = measure_value(argc, argv, &i);
+		if (strcmp(argv[i], "--store") == 0)
+			store = measure_value(argc, argv, &i);
 		else if (strcmp(argv[i], "--events") == 0)
 			events = measure_value(argc, argv, &i);
 		else if (strcmp(argv[i], "--batch") == 0)
@@ -59,15 +59,13 @@ int main(int argc, char **argv)
 		else
 			measure_fail("%s: no such option", argv[i]);
 	}
-	if (database == NULL || events == NULL)
-		measure_fail("use: ledger-bench --database FILE --events FILE [--batch LINES]");
+	if (store == NULL || events == NULL)
+		measure_fail("use: ledger-bench --store URL --events FILE [--batch LINES]");
 	struct err err = { 0 };
 	struct sql *sql = NULL;
 	struct ledger *ledger = NULL;
-	char url[4096];
-	(void)snprintf(url, sizeof url, "sqlite:%s", database);
 	if (fs_read(events, EVENTS_MAX_BYTES, &source.text, &err) != ERR_OK ||
-	    sql_open(url, &sql, &err) != ERR_OK || ledger_open(sql, &ledger, &err) != ERR_OK)
+	    sql_open(store, &sql, &err) != ERR_OK || ledger_open(sql, &ledger, &err) != ERR_OK)
 		measure_fail("%s", err.text);
 	const uint64_t first_ns = take_in(ledger, &source);
 	const struct ledger_counts first = ledger_counts_get(ledger);

@@ -129,6 +129,14 @@ class Postgres:
         self.process.wait()
         eventually("the end of all backends", lambda: not any(pathlib.Path(f"/proc/{pid}").exists() for pid in victims))
 
+    def cpu_s(self):
+        """Of the postmaster, its children and all that it waited for."""
+        ticks = 0
+        for pid in self.processes():
+            fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+            ticks += sum(map(int, fields[11:15] if pid == self.process.pid else fields[11:13]))
+        return ticks / os.sysconf("SC_CLK_TCK")
+
     def freeze(self, is_frozen):
         for pid in self.processes():
             os.kill(pid, signal.SIGSTOP if is_frozen else signal.SIGCONT)

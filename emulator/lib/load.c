@@ -64,14 +64,33 @@ NVML_CALL(nvmlDeviceGetMemoryInfo_v2,
 	return memory_of(device, "nvmlDeviceGetMemoryInfo_v2", ret_memory);
 }
 
+// A GPU instance has the window in proportion to its memory slices.
+static void bar1_of_instance(const struct client_instance *instance, struct wire_gpu *gpu)
+{
+	uint32_t whole = 1;
+
+	for (uint32_t i = 0; i < instance->mig.profile_count; i++)
+		if (instance->mig.profiles[i].size > whole)
+			whole = instance->mig.profiles[i].size;
+	gpu->bar1_total_bytes = gpu->bar1_total_bytes * instance->profile->size / whole;
+	gpu->bar1_used_bytes = (instance->gi->memory_used_mib > 0 ? 4 : 1) << 20;
+}
+
+// Told of MIG devices too: nvitop relies on it.
 NVML_CALL(nvmlDeviceGetBAR1MemoryInfo,
 	  (const struct nvml_device *device, struct nvml_bar1_memory *ret_memory))
 {
+	struct client_instance instance;
 	struct wire_gpu gpu;
 
 	if (ret_memory == NULL)
 		return client_bad_argument();
-	nvml_return result = client_gpu(device, "nvmlDeviceGetBAR1MemoryInfo", &gpu);
+	nvml_return result = client_parent(device, "nvmlDeviceGetBAR1MemoryInfo", &gpu);
+	if (result == NVML_SUCCESS && client_is_mig(device)) {
+		result = client_mig_instance(device, "nvmlDeviceGetBAR1MemoryInfo", &instance);
+		if (result == NVML_SUCCESS)
+			bar1_of_instance(&instance, &gpu);
+	}
 	if (result != NVML_SUCCESS)
 		return result;
 	ret_memory->total_bytes = gpu.bar1_total_bytes;

@@ -202,13 +202,13 @@ static bool choose_whole(const struct search *search, struct str *ret_ids)
 		slots[count] = slot;
 		devices[count++] = (struct prefer_device){
 			.index = slot,
-			.numa_node = gpu->info.numa_node,
 			.is_available = search->available[slot] > 0,
 			.is_must = search->must[slot] > 0,
 			.is_reserved = search->reserved[slot],
 		};
 	}
-	if (!prefer_choose(devices, count, (size_t)search->request->size, chosen))
+	if (!prefer_choose(devices, count, (size_t)search->request->size,
+			   monitor_topology(grant->monitor), chosen))
 		return false;
 	for (int64_t i = 0; i < search->request->size; i++)
 		take[slots[chosen[i]]] = 1;

@@ -36,7 +36,7 @@ struct holders {
 	bool is_again;    // a look was wanted while one was under way
 	struct stat seen; // of the checkpoint
 	bool has_file, is_file_good;
-	struct row rows[ROWS_MAX]; // of the checkpoint
+	struct row *rows; // of the checkpoint, ROWS_MAX of them
 	size_t row_count;
 	struct holders_stats stats;
 };
@@ -44,10 +44,12 @@ struct holders {
 static void on_checkpoint_row(void *arg, const struct checkpoint_row *from)
 {
 	struct holders *holders = arg;
-	struct row *row = &holders->rows[holders->row_count];
 	struct str uuid = { 0 };
+	if (holders->row_count == ROWS_MAX)
+		return;
+	struct row *row = &holders->rows[holders->row_count];
 	if (!offer_is_ours(from->resource, holders->config.resource) ||
-	    holders->row_count == ROWS_MAX || !offer_id_parse(from->id, &uuid, &row->share) ||
+	    !offer_id_parse(from->id, &uuid, &row->share) ||
 	    !usage_text(row->gpu, sizeof row->gpu, uuid) ||
 	    !usage_text(row->pod_uid, sizeof row->pod_uid, from->pod_uid) ||
 	    !usage_text(row->container, sizeof row->container, from->container))
@@ -98,6 +100,7 @@ static void show(struct holders *holders, struct usage_holder *holder, uint32_t 
 
 static void show_file(struct holders *holders)
 {
+	ASSERT(holders->row_count <= ROWS_MAX);
 	for (size_t i = 0; i < holders->row_count; i++) {
 		const struct row *row = &holders->rows[i];
 		struct usage_holder holder = { .pod_uid = str_of(row->pod_uid),
@@ -222,11 +225,17 @@ err_status holders_new(struct loop *loop, const struct holders_config *config, s
 	struct holders *holders = calloc(1, sizeof *holders);
 	if (holders == NULL)
 		return err_set(err, ERR_LIMIT, "no memory for the holders of devices");
+	holders->rows = calloc(ROWS_MAX, sizeof holders->rows[0]); // touched as far as it is used
+	if (holders->rows == NULL) {
+		free(holders);
+		return err_set(err, ERR_LIMIT, "no memory for the holders of devices");
+	}
 	holders->loop = loop;
 	holders->config = *config;
 	if (!usage_text(holders->socket, sizeof holders->socket,
 			str_of(config->pod_resources_socket)) ||
 	    !usage_text(holders->path, sizeof holders->path, str_of(config->checkpoint_path))) {
+		free(holders->rows);
 		free(holders);
 		return err_set(err, ERR_INVALID, "path of the kubelet is too long");
 	}
@@ -245,6 +254,7 @@ void holders_free(struct holders *holders)
 		grpc_call_cancel(holders->call);
 	loop_timer_free(holders->timer);
 	loop_timer_free(holders->expect_timer);
+	free(holders->rows);
 	free(holders);
 }
 

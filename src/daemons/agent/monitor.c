@@ -18,6 +18,7 @@ struct monitor {
 	struct loop_timer *probe_timer, *read_timer, *processes_timer, *ready_timer;
 	struct monitor_gpu gpus[GPU_MAX];
 	uint32_t count;
+	struct topology topology;
 	struct nvml_hello driver;
 	bool is_driver_seen, is_late, is_save_due;
 	int32_t events_status;
@@ -127,6 +128,14 @@ static void on_driver(void *arg, int32_t status, const struct nvml_hello *hello)
 	changed(monitor);
 }
 
+static void fill_topology(struct monitor *monitor)
+{
+	const struct gpu_info *gpus[GPU_MAX];
+	for (uint32_t slot = 0; slot < monitor->count; slot++)
+		gpus[slot] = &monitor->gpus[slot].info;
+	topology_fill(&monitor->topology, gpus, monitor->count);
+}
+
 static void on_info(void *arg, uint32_t slot, const struct gpu_info *info)
 {
 	struct monitor *monitor = arg;
@@ -144,6 +153,7 @@ static void on_info(void *arg, uint32_t slot, const struct gpu_info *info)
 	gpu->info = next;
 	gpu->is_known = true;
 	gpu->is_seen = true;
+	fill_topology(monitor);
 	if (is_news)
 		log_gpu(LOG_INFO, "device", gpu);
 	if (is_news || is_changed)
@@ -336,6 +346,11 @@ const struct monitor_gpu *monitor_find(const struct monitor *monitor, struct str
 		return gpu;
 	}
 	return NULL;
+}
+
+const struct topology *monitor_topology(const struct monitor *monitor)
+{
+	return &monitor->topology;
 }
 
 bool monitor_is_ready(const struct monitor *monitor)

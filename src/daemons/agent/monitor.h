@@ -6,6 +6,7 @@
 #pragma once
 
 #include "daemons/agent/nvml_host.h"
+#include "gpu/topology.h"
 #include "gpu/xid.h"
 
 enum { MONITOR_XIDS = 8 };
@@ -53,6 +54,8 @@ const struct monitor_gpu *monitor_find(const struct monitor *monitor, struct str
 				       uint32_t *ret_slot); // NULL when unknown
 // Whether every GPU has answered or failed once: the list of devices is complete.
 bool monitor_is_ready(const struct monitor *monitor);
+// How the GPUs reach each other, by slots; kept current here, so that asking costs nothing.
+const struct topology *monitor_topology(const struct monitor *monitor);
 void monitor_read_now(struct monitor *monitor, uint32_t slot);
 // Mean utilization and memory since the last call; false when nothing was read.
 bool monitor_take_sample(struct monitor *monitor, uint32_t slot, uint32_t *ret_util_milli,

@@ -74,6 +74,7 @@ static bool read_claim(struct arena *arena, const void *object, struct sched_sto
 	struct reader reader;
 	struct sched_claim_in in = {
 		.uid = claim->meta.uid,
+		.version = claim->meta.resource_version,
 		.class_name = class_of(&claim->meta, claim->class_name),
 		.volume_name = claim->volume_name,
 		.attributes_class = claim->attributes_class,
@@ -126,6 +127,7 @@ static bool read_volume(struct arena *arena, const void *object, struct sched_st
 {
 	const struct kobj_persistent *volume = object;
 	struct sched_volume_in in = {
+		.version = volume->meta.resource_version,
 		.class_name = class_of(&volume->meta, volume->class_name),
 		.attributes_class = volume->attributes_class,
 		.labels = feed_labels(&volume->meta.labels),

@@ -10,6 +10,15 @@
 #define FEED_BIND_COMPLETED "pv.kubernetes.io/bind-completed"
 #define FEED_BOUND_BY_CONTROLLER "pv.kubernetes.io/bound-by-controller"
 
+union feed_storage_object { // room for any of them
+	struct kobj_claim claim;
+	struct kobj_persistent volume;
+	struct kobj_storage_class class_;
+	struct kobj_csi_node csi_node;
+	struct kobj_csi_driver csi_driver;
+	struct kobj_csi_capacity capacity;
+	struct kobj_attachment attachment;
+};
 struct feed_storage {
 	const char *kind, *api_version, *path;
 	bool is_protobuf; // the watch may ask for it

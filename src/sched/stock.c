@@ -61,6 +61,7 @@ static void pack_selector(struct pack *pack, struct sched_selector *selector)
 static void pack_claim(struct pack *pack, struct sched_claim_in *claim)
 {
 	pack_text(pack, &claim->uid);
+	pack_text(pack, &claim->version);
 	pack_text(pack, &claim->class_name);
 	pack_text(pack, &claim->volume_name);
 	pack_text(pack, &claim->attributes_class);
@@ -71,6 +72,7 @@ static void pack_claim(struct pack *pack, struct sched_claim_in *claim)
 
 static void pack_volume(struct pack *pack, struct sched_volume_in *volume)
 {
+	pack_text(pack, &volume->version);
 	pack_text(pack, &volume->class_name);
 	pack_text(pack, &volume->attributes_class);
 	pack_text(pack, &volume->claim_key);

@@ -13,7 +13,7 @@ enum { SCHED_MODE_RWO = 1, SCHED_MODE_ROX = 2, SCHED_MODE_RWX = 4, SCHED_MODE_RW
 enum { SCHED_CLAIMS_MAX = 128, SCHED_NO_VOLUME_LIMIT = -1 };
 
 struct sched_claim_in {
-	struct str uid, class_name, volume_name, attributes_class;
+	struct str uid, version, class_name, volume_name, attributes_class;
 	struct str owner_uid;           // of the pod that it was made for; empty: none
 	struct str selected_node;       // data NULL: none
 	struct sched_selector selector; // of volumes; none: any
@@ -22,7 +22,7 @@ struct sched_claim_in {
 	bool is_block, is_complete, is_lost, is_deleting;
 };
 struct sched_volume_in {
-	struct str class_name, attributes_class;
+	struct str version, class_name, attributes_class;
 	struct sched_labels labels;
 	bool has_claim; // and its reference, uid may be empty
 	struct str claim_key, claim_uid;
@@ -88,7 +88,8 @@ struct sched_storage_in {
 
 struct sched_claim_bind { // to be written before the pod is bound
 	struct str claim_key, claim_uid;
-	struct str volume; // to be bound to the claim; empty: one is to be made for the node
+	struct str volume;  // to be bound to the claim; empty: one is to be made for the node
+	struct str version; // of the volume, or else of the claim, on which this was decided
 };
 
 void sched_storage_set(struct sched *sched, const struct sched_storage_in *in);

@@ -373,9 +373,12 @@ static void join(struct sched *sched, struct pod *pod, struct stored *claim, str
 {
 	struct sched_claim_bind *bind = &sched->stock->binds[sched->stock->bind_count++];
 	*bind = (struct sched_claim_bind){ .claim_key = claim->in.key,
-					   .claim_uid = claim->in.claim.uid };
-	if (volume != NULL)
+					   .claim_uid = claim->in.claim.uid,
+					   .version = claim->in.claim.version };
+	if (volume != NULL) {
 		bind->volume = volume->in.key;
+		bind->version = volume->in.volume.version;
+	}
 	if (claim->assumed_by != NULL)
 		return;
 	claim->assumed_by = pod;

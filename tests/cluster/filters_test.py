@@ -12,6 +12,7 @@ import random
 import subprocess
 import threading
 import time
+import urllib.error
 
 import pytest
 import filters_objects as objects
@@ -114,9 +115,16 @@ def fill_storage(api, r):
         api.call("POST", KINDS["VolumeAttachment"], objects.make_attachment(r, i))
 
 
-def put_pod(api, r, pod):
-    namespace = pod["metadata"]["namespace"]
-    made = api.call("POST", f"/api/v1/namespaces/{namespace}/pods", pod)
+def put_pod(api, r, make):
+    """What the API server calls invalid by chance is made anew."""
+    while True:
+        pod = make()
+        namespace = pod["metadata"]["namespace"]
+        try:
+            made = api.call("POST", f"/api/v1/namespaces/{namespace}/pods", pod)
+            break
+        except urllib.error.HTTPError as error:
+            assert error.code == 422, error
     for volume in made["spec"].get("volumes", []):
         template = volume.get("ephemeral", {}).get("volumeClaimTemplate")
         if template is None or objects.chance(r, 10):  # its claim is not there yet
@@ -138,12 +146,16 @@ def fill(api):
         "scheduling": {"nodeSelector": {"disk": "ssd"}, "tolerations": [{"key": "gpu", "operator": "Exists"}]}})
     fill_nodes(api, r)
     fill_storage(api, r)
-    for i in range(RUNNING):
+
+    def make_running():
         pod = objects.make_pod(r, f"run{i}", r.choice("ab"))
         pod["spec"].update(nodeName=f"n{r.randrange(NODES)}")
-        put_pod(api, r, pod)
+        return pod
+
+    for i in range(RUNNING):
+        put_pod(api, r, make_running)
     for i in range(PODS):
-        put_pod(api, r, objects.make_pod(r, f"p{i}", r.choice("ab")))
+        put_pod(api, r, lambda: objects.make_pod(r, f"p{i}", r.choice("ab")))  # noqa: B023 - called at once
 
 
 def write_config(path, server, port):

@@ -133,8 +133,7 @@ static void on_bound(void *arg, const struct k8s_result *result)
 	check_later(bind);
 }
 
-static bool put_body(struct scheduler *s, const struct bind *bind,
-		     const struct sched_decision *decision, struct buf *out)
+static bool put_body(struct scheduler *s, const struct sched_decision *decision, struct buf *out)
 {
 	buf_put_c(out, "{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{\"name\":");
 	buf_put_json(out, decision->name);
@@ -153,8 +152,9 @@ static bool put_body(struct scheduler *s, const struct bind *bind,
 		buf_put_json(out, buf_str(&plan));
 		buf_printf(out, ",\"" FEED_MAC_ANNOTATION "\":\"%s\"}", mac);
 	}
-	buf_printf(out, "},\"target\":{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"%s\"}}",
-		   bind->node);
+	buf_put_c(out, "},\"target\":{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":");
+	buf_put_json(out, decision->node);
+	buf_put_c(out, "}}");
 	return buf_ok(out);
 }
 
@@ -167,20 +167,19 @@ static bool copy_text(char *out, size_t out_bytes, struct str text)
 	return true;
 }
 
-void bind_start(struct scheduler *s, const struct sched_decision *decision)
+void bind_post(struct scheduler *s, const struct bind_order *order)
 {
 	struct bind *bind = free_bind(s);
-	AUTO(buf_done) struct buf body = { .limit = 512 * 1024 };
 	AUTO(arena_freep) struct arena *arena = arena_new(64 * 1024);
 	ASSERT(arena != NULL);
-	bool good = copy_text(bind->uid, sizeof bind->uid, decision->uid) &&
-		    copy_text(bind->namespace_, sizeof bind->namespace_, decision->namespace_) &&
-		    copy_text(bind->name, sizeof bind->name, decision->name) &&
-		    copy_text(bind->node, sizeof bind->node, decision->node);
+	bool good = copy_text(bind->uid, sizeof bind->uid, order->uid) &&
+		    copy_text(bind->namespace_, sizeof bind->namespace_, order->namespace_) &&
+		    copy_text(bind->name, sizeof bind->name, order->name) &&
+		    copy_text(bind->node, sizeof bind->node, order->node);
 	bind->scheduler = s;
 	bind->started_ns = world_mono_ns(loop_world(s->loop));
 	s->binds_in_flight++;
-	if (!good || !put_body(s, bind, decision, &body)) {
+	if (!good || order->body.len == 0) {
 		log_kv(LOG_ERROR, "a plan could not be signed or written", "pod", bind->name, NULL);
 		finish_failed(bind);
 		return;
@@ -190,11 +189,26 @@ void bind_start(struct scheduler *s, const struct sched_decision *decision)
 	ASSERT(limited != NULL);
 	struct k8s_request request = { .method = "POST",
 				       .path = str_of(limited),
-				       .body = buf_str(&body),
+				       .body = order->body,
 				       .timeout_ns = BIND_TIMEOUT_NS,
 				       .on_done = on_bound,
 				       .arg = bind };
 	bind->call = k8s_call_start(s->client, &request);
+}
+
+void bind_start(struct scheduler *s, const struct sched_decision *decision)
+{
+	AUTO(buf_done) struct buf body = { .limit = 512 * 1024 };
+	struct bind_order order = { .uid = decision->uid,
+				    .namespace_ = decision->namespace_,
+				    .name = decision->name,
+				    .node = decision->node };
+	if (put_body(s, decision, &body))
+		order.body = buf_str(&body);
+	if (decision->claim_bind_count > 0 && order.body.len > 0)
+		claims_start(s, &order, decision);
+	else
+		bind_post(s, &order);
 }
 
 // What is under way cannot be called back; whoever leads next waits until it is settled, and we

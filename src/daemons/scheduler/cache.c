@@ -6,7 +6,7 @@
 static const struct {
 	const char *path, *selector;
 	bool protobuf;
-} KINDS[CACHE_KINDS] = {
+} KINDS[CACHE_STORAGE] = {
 	[CACHE_PODS] = { "/api/v1/pods",
 			 "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed",
 			 true },
@@ -14,6 +14,11 @@ static const struct {
 	[CACHE_GPU_NODES] = { "/apis/gpuaas.io/v1alpha1/gpunodes", NULL, false },
 	[CACHE_NAMESPACES] = { "/api/v1/namespaces", NULL, true },
 };
+
+const char *cache_path(cache_kind kind)
+{
+	return kind < CACHE_STORAGE ? KINDS[kind].path : FEED_STORAGES[kind - CACHE_STORAGE].path;
+}
 
 // Decodes one object of the watch into the arena of the scheduler; false: told and counted.
 static bool decode(struct cache *cache, const struct watch_item *item,
@@ -28,7 +33,7 @@ static bool decode(struct cache *cache, const struct watch_item *item,
 	if (item->is_protobuf) {
 		if (!kobj_unwrap(item->object, &message))
 			status = err_set(&err, ERR_PROTOCOL, "%s has a broken envelope",
-					 KINDS[cache->kind].path);
+					 cache_path(cache->kind));
 		else
 			status = kobj_from_protobuf(s->arena, table, message, ret_unknowns,
 						    ret_object, &err);
@@ -169,9 +174,31 @@ static struct str on_namespace(struct cache *cache, const struct watch_item *ite
 	return key;
 }
 
+static struct str on_storage(struct cache *cache, const struct watch_item *item)
+{
+	const struct feed_storage *feed = &FEED_STORAGES[cache->kind - CACHE_STORAGE];
+	struct scheduler *s = cache->scheduler;
+	struct sched_storage_in in;
+	AUTO(json_decrefp) json_t *json = NULL;
+	union feed_storage_object object;
+	if (!decode(cache, item, feed->table, NULL, &json, &object) ||
+	    !feed->read(s->arena, &object, &in))
+		return STR("");
+	struct str key = arena_dup(s->arena, in.key);
+	if (item->event == WATCH_DELETED)
+		sched_storage_remove(s->core, in.kind, key);
+	else
+		sched_storage_set(s->core, &in);
+	return key;
+}
+
 static void forget(struct cache *cache, struct str key)
 {
 	struct scheduler *s = cache->scheduler;
+	if (cache->kind >= CACHE_STORAGE) {
+		sched_storage_remove(s->core, (sched_storage)(cache->kind - CACHE_STORAGE), key);
+		return;
+	}
 	switch (cache->kind) {
 	case CACHE_PODS:
 		sched_pod_remove(s->core, key);
@@ -180,7 +207,9 @@ static void forget(struct cache *cache, struct str key)
 	case CACHE_NODES: sched_node_remove(s->core, key); break;
 	case CACHE_GPU_NODES: sched_devices_set(s->core, key, NULL, 0); break;
 	case CACHE_NAMESPACES: sched_namespace_remove(s->core, key); break;
-	case CACHE_KINDS: ASSERT(false);
+	case CACHE_STORAGE:
+	case CACHE_KINDS:
+	default: ASSERT(false);
 	}
 }
 
@@ -199,14 +228,15 @@ static void sweep(struct cache *cache)
 
 static void on_object(struct cache *cache, const struct watch_item *item)
 {
-	static struct str (*const HANDLERS[CACHE_KINDS])(struct cache *,
-							 const struct watch_item *) = {
+	static struct str (*const HANDLERS[CACHE_STORAGE])(struct cache *,
+							   const struct watch_item *) = {
 		[CACHE_PODS] = on_pod,
 		[CACHE_NODES] = on_node,
 		[CACHE_GPU_NODES] = on_gpu_node,
 		[CACHE_NAMESPACES] = on_namespace,
 	};
-	struct str key = HANDLERS[cache->kind](cache, item);
+	bool is_storage = cache->kind >= CACHE_STORAGE;
+	struct str key = is_storage ? on_storage(cache, item) : HANDLERS[cache->kind](cache, item);
 	if (key.len == 0)
 		return;
 	if (item->event == WATCH_DELETED)
@@ -229,7 +259,7 @@ static void on_item(void *arg, const struct watch_item *item)
 		break;
 	case WATCH_FAILED:
 		cache->failures++;
-		log_err(LOG_WARN, KINDS[cache->kind].path, item->err);
+		log_err(LOG_WARN, cache_path(cache->kind), item->err);
 		return;
 	}
 	scheduler_drive(cache->scheduler);
@@ -244,11 +274,15 @@ void cache_start_all(struct scheduler *s)
 					 .kind = (cache_kind)kind,
 					 .seen = map_new(0),
 					 .generation = 1 };
-		struct watch_config config = { .path = KINDS[kind].path,
-					       .selector = KINDS[kind].selector,
-					       .protobuf = KINDS[kind].protobuf,
+		struct watch_config config = { .path = cache_path(cache->kind),
 					       .fn = on_item,
 					       .arg = cache };
+		if (kind >= CACHE_STORAGE) {
+			config.protobuf = FEED_STORAGES[kind - CACHE_STORAGE].is_protobuf;
+		} else {
+			config.protobuf = KINDS[kind].protobuf;
+			config.selector = KINDS[kind].selector;
+		}
 		cache->watch = watch_start(s->client, &config);
 	}
 }

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const struct {
+static const struct list {
 	const char *kind, *api_version, *path;
 } LISTS[] = {
 	{ "Namespace", "v1", "/api/v1/namespaces?limit=500" },
@@ -19,11 +19,11 @@ static const struct {
 	  "pods?limit=500&fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed" },
 };
 
-static bool print_object(size_t list_i, json_t *object)
+static bool print_object(const struct list *list, json_t *object)
 {
 	char *text = NULL;
-	(void)json_object_set_new(object, "apiVersion", json_string(LISTS[list_i].api_version));
-	(void)json_object_set_new(object, "kind", json_string(LISTS[list_i].kind));
+	(void)json_object_set_new(object, "apiVersion", json_string(list->api_version));
+	(void)json_object_set_new(object, "kind", json_string(list->kind));
 	json_t *meta = json_object_get(object, "metadata");
 	if (meta != NULL)
 		(void)json_object_del(meta, "managedFields");
@@ -35,16 +35,16 @@ static bool print_object(size_t list_i, json_t *object)
 	return good;
 }
 
-static err_status print_page(struct scheduler *s, size_t list_i, const char *path,
+static err_status print_page(struct scheduler *s, const struct list *list, const char *path,
 			     char **ret_continue, struct err *err)
 {
 	AUTO(json_decrefp) json_t *page = NULL;
 	struct k8s_request request = { .method = "GET", .path = str_of(path) };
 	if (k8s_call_json(s->client, &request, &page, err) != ERR_OK)
-		return err_wrap(err, "%s", LISTS[list_i].kind);
+		return err_wrap(err, "%s", list->kind);
 	json_t *items = json_object_get(page, "items");
 	for (size_t i = 0; i < json_array_size(items); i++) {
-		if (!print_object(list_i, json_array_get(items, i)))
+		if (!print_object(list, json_array_get(items, i)))
 			return err_set(err, ERR_IO, "the output could not be written");
 	}
 	const char *next = json_cstr(page, "metadata.continue");
@@ -52,17 +52,16 @@ static err_status print_page(struct scheduler *s, size_t list_i, const char *pat
 	return ERR_OK;
 }
 
-static err_status print_list(struct scheduler *s, size_t list_i, struct err *err)
+static err_status print_list(struct scheduler *s, const struct list *list, struct err *err)
 {
-	const char *path = LISTS[list_i].path;
+	const char *path = list->path;
 	for (;;) {
 		char *next = NULL;
-		err_status status = print_page(s, list_i, path, &next, err);
+		err_status status = print_page(s, list, path, &next, err);
 		if (status != ERR_OK || next == NULL)
 			return status;
 		struct str escaped = http_escape(s->arena, str_of(next));
-		path = arena_printf(s->arena, "%s&continue=" STR_FMT, LISTS[list_i].path,
-				    STR_ARG(escaped));
+		path = arena_printf(s->arena, "%s&continue=" STR_FMT, list->path, STR_ARG(escaped));
 		if (path == NULL)
 			return err_set(err, ERR_LIMIT, "too many pages");
 	}
@@ -70,8 +69,15 @@ static err_status print_list(struct scheduler *s, size_t list_i, struct err *err
 
 err_status dump_print(struct scheduler *s, struct err *err)
 {
+	for (size_t i = 0; i < SCHED_STORAGES; i++) {
+		const struct feed_storage *feed = &FEED_STORAGES[i];
+		const struct list list = { feed->kind, feed->api_version,
+					   arena_printf(s->arena, "%s?limit=500", feed->path) };
+		if (print_list(s, &list, err) != ERR_OK)
+			return err->status;
+	}
 	for (size_t i = 0; i < ARRAY_COUNT(LISTS); i++) {
-		err_status status = print_list(s, i, err);
+		err_status status = print_list(s, &LISTS[i], err);
 		bool is_optional = strcmp(LISTS[i].kind, "GPUNode") == 0;
 		if (status == ERR_NOT_FOUND && is_optional) // GPUaaS is not installed here
 			continue;

@@ -99,6 +99,7 @@ void scheduler_on_lost(void *arg)
 	if (s->core == NULL)
 		return;
 	log_kv(LOG_WARN, "no longer leading", "identity", s->options->identity, NULL);
+	claims_cancel_all(s);
 	bind_cancel_all(s);
 	cache_stop_all(s);
 	record_drop_all(s);

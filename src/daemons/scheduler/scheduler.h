@@ -7,7 +7,7 @@
 
 #include "base/map.h"
 #include "base/metric.h"
-#include "feed/feed.h"
+#include "feed/feed_storage.h"
 #include "k8s/event.h"
 #include "k8s/lease.h"
 #include "k8s/watch.h"
@@ -24,7 +24,8 @@ typedef enum cache_kind {
 	CACHE_NODES,
 	CACHE_GPU_NODES,
 	CACHE_NAMESPACES,
-	CACHE_KINDS
+	CACHE_STORAGE, // the first of FEED_STORAGES
+	CACHE_KINDS = CACHE_STORAGE + SCHED_STORAGES
 } cache_kind;
 
 struct cache {
@@ -81,6 +82,7 @@ struct scheduler {
 	size_t patches_in_flight;
 	struct bind binds[BINDS_MAX];
 	size_t binds_in_flight;
+	struct claim_wait *claim_waits;
 	int64_t doubt_until_ms; // binds of our last term may still happen until then
 	struct loop_timer *wake;
 	bool is_driving;   // a turn is on its way
@@ -99,6 +101,7 @@ void scheduler_on_lost(void *arg);
 void cache_start_all(struct scheduler *s);
 void cache_stop_all(struct scheduler *s);
 bool cache_is_synced(const struct scheduler *s);
+const char *cache_path(cache_kind kind);
 uint64_t cache_age_ns(const struct scheduler *s, cache_kind kind);
 
 // record.c
@@ -111,9 +114,18 @@ void record_tell(struct scheduler *s, const struct sched_decision *decision);
 void record_message(struct scheduler *s, const struct sched_decision *decision, struct buf *out);
 
 // bind.c
+struct bind_order {
+	struct str uid, namespace_, name, node, body;
+};
 bool bind_may_start(const struct scheduler *s);
 void bind_start(struct scheduler *s, const struct sched_decision *decision);
+void bind_post(struct scheduler *s, const struct bind_order *order); // if bind_may_start
 void bind_cancel_all(struct scheduler *s);
+
+// claims.c: what a bind's claims need first; then the bind, or its failure
+void claims_start(struct scheduler *s, const struct bind_order *order,
+		  const struct sched_decision *decision);
+void claims_cancel_all(struct scheduler *s);
 
 // serve.c
 MUST_USE err_status serve_start(struct scheduler *s, struct err *err);

@@ -82,20 +82,24 @@ static void put_states(const struct sched_counts *counts, struct buf *out)
 	metric_int(out, "gpuaas_scheduler_shapes", NULL, 0, (int64_t)counts->shapes);
 }
 
+static struct str resource_of(cache_kind kind)
+{
+	return str_of(strrchr(cache_path(kind), '/') + 1);
+}
+
 static void put_caches(const struct scheduler *s, struct buf *out)
 {
-	static const char *const NAMES[CACHE_KINDS] = { "pods", "nodes", "gpunodes", "namespaces" };
 	metric_family(out, "gpuaas_scheduler_cache_age_seconds", "gauge",
 		      "Since the API server was last heard of for a resource.");
 	for (int kind = 0; kind < CACHE_KINDS; kind++) {
-		struct metric_label label = { "resource", str_of(NAMES[kind]) };
+		struct metric_label label = { "resource", resource_of((cache_kind)kind) };
 		metric_float(out, "gpuaas_scheduler_cache_age_seconds", &label, 1,
 			     (double)cache_age_ns(s, (cache_kind)kind) / 1e9);
 	}
 	metric_family(out, "gpuaas_scheduler_watch_failures_total", "counter",
 		      "Failed attempts to list or watch.");
 	for (int kind = 0; kind < CACHE_KINDS; kind++) {
-		struct metric_label label = { "resource", str_of(NAMES[kind]) };
+		struct metric_label label = { "resource", resource_of((cache_kind)kind) };
 		metric_int(out, "gpuaas_scheduler_watch_failures_total", &label, 1,
 			   (int64_t)s->caches[kind].failures);
 	}

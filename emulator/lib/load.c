@@ -73,7 +73,7 @@ static void bar1_of_instance(const struct client_instance *instance, struct wire
 		if (instance->mig.profiles[i].size > whole)
 			whole = instance->mig.profiles[i].size;
 	gpu->bar1_total_bytes = gpu->bar1_total_bytes * instance->profile->size / whole;
-	gpu->bar1_used_bytes = (instance->gi->memory_used_mib > 0 ? 4 : 1) << 20;
+	gpu->bar1_used_bytes = UINT64_C(1048576) * (instance->gi->memory_used_mib > 0 ? 4 : 1);
 }
 
 // Told of MIG devices too: nvitop relies on it.

@@ -130,6 +130,28 @@ answer.append([code_of(n.nvmlGpuInstanceCreateComputeInstance, gi, 0), code_of(n
     assert got[1:] == [3, [[0, 1], [1, 1], [2, 1]], [0, 0, 0], [[0, 0, 2, 1], [1, 1, 0, 2]], names[:2], [23, 19]]
 
 
+def test_third_versions_of_profile_structures(emulator):
+    """The bindings lack them; other clients use them."""
+    got = emulator.ask(MAKE + """
+class Gi(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint) for name in ("version", "id", "slices", "count", "sms", "ce", "dec", "enc", "jpg", "ofa")] \\
+        + [("memory", ctypes.c_ulonglong), ("name", ctypes.c_char * 96), ("capabilities", ctypes.c_uint)]
+class Ci(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint) for name in ("version", "id", "slices", "count", "sms", "ce", "dec", "enc", "jpg", "ofa")] \\
+        + [("name", ctypes.c_char * 96), ("capabilities", ctypes.c_uint)]
+n.nvmlDeviceSetMigMode(gpu[0], 1)
+gi, _ = make(gpu[0], "2g.20gb")
+a, b = Gi(version=ctypes.sizeof(Gi) | 3 << 24), Ci(version=ctypes.sizeof(Ci) | 3 << 24)
+call = n._nvmlGetFunctionPointer
+answer = [ctypes.sizeof(Gi), ctypes.sizeof(Ci), call("nvmlDeviceGetGpuInstanceProfileInfoV")(gpu[0], 1, ctypes.byref(a)),
+          call("nvmlGpuInstanceGetComputeInstanceProfileInfoV")(gi, 0, 0, ctypes.byref(b)),
+          [a.id, a.slices, a.count, a.sms, a.memory, a.name.decode()], [b.id, b.slices, b.count, b.sms, b.name.decode()]]
+a.version += 1
+answer.append(call("nvmlDeviceGetGpuInstanceProfileInfoV")(gpu[0], 1, ctypes.byref(a)))
+""")
+    assert got == [152, 140, 0, 0, [14, 2, 3, 28, 19968, "2g.20gb"], [0, 1, 2, 14, "1c.2g.20gb"], 25]
+
+
 def test_mode_waits_for_the_last_process(emulator):
     child = emulator.workload("--seconds", 60, "--gpus", 2)
     started(child)

@@ -197,6 +197,17 @@ bool feed_pod(struct arena *arena, const struct kobj_pod *pod, const struct kobj
 	return true;
 }
 
+int64_t feed_bound_s(const struct kobj_pod *pod)
+{
+	for (size_t i = 0; i < pod->status.conditions.count; i++) {
+		const struct kobj_condition *condition = &pod->status.conditions.items[i];
+		if (str_eq_c(condition->type, "PodScheduled") &&
+		    str_eq_c(condition->status, "True"))
+			return condition->changed_s;
+	}
+	return 0;
+}
+
 bool feed_pod_is_finished(const struct kobj_pod *pod)
 {
 	return str_eq_c(pod->status.phase, "Succeeded") || str_eq_c(pod->status.phase, "Failed");

@@ -17,6 +17,8 @@
 MUST_USE bool feed_pod(struct arena *arena, const struct kobj_pod *pod,
 		       const struct kobj_unknowns *unknowns, struct str scheduler_name,
 		       struct sched_pod_in *ret_pod);
+// When the pod came to its node, seconds since 1970, as its condition says; 0: not said.
+int64_t feed_bound_s(const struct kobj_pod *pod);
 bool feed_pod_is_finished(const struct kobj_pod *pod); // Succeeded or Failed: holds nothing
 MUST_USE bool feed_node(struct arena *arena, const struct kobj_node *node,
 			struct sched_node_in *ret_node);

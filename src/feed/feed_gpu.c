@@ -62,11 +62,26 @@ static void read_memory(struct build *build)
 	build->spec->gpu_memory_mib_min = bytes / MIB + (bytes % MIB != 0);
 }
 
+static void read_duration(struct build *build)
+{
+	static const char NAME[] = "gpuaas.io/duration";
+	static const int64_t MAX_S = INT64_C(10) * 366 * 86400;
+	struct str text = annotation(build, NAME);
+	int64_t duration_s;
+	if (text.data == NULL)
+		return;
+	if (!str_to_i64(text, &duration_s) || duration_s < 1 || duration_s > MAX_S)
+		refuse_annotation(build, NAME, "whole seconds from 1 to ten years");
+	else
+		build->spec->duration_s = duration_s;
+}
+
 void build_gpu(struct build *build)
 {
 	static const char *const NOT_YET[] = { "gpuaas.io/gang", "gpuaas.io/topology" };
 	read_models(build);
 	read_memory(build);
+	read_duration(build);
 	read_version(build, "gpuaas.io/min-compute", &build->spec->compute_min);
 	read_version(build, "gpuaas.io/min-driver", &build->spec->driver_min);
 	read_version(build, "gpuaas.io/min-cuda", &build->spec->cuda_min);

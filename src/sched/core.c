@@ -100,6 +100,7 @@ struct sched *sched_new(uint64_t seed)
 	sched->seed = seed;
 	sched->gen = 1;
 	sched->columns_gen = 1;
+	sched->heads_per_pool = 1;
 	for (uint32_t dim = 0; dim < DIMS_FIXED; dim++) {
 		uint32_t got = dim_get(sched, str_of(FIXED[dim]));
 		ASSERT(got == dim);
@@ -162,6 +163,7 @@ void sched_free(struct sched *sched)
 	free(sched->nodes);
 	free(sched->touched);
 	free(sched->ranks);
+	free(sched->load_gens);
 	free(sched->priorities);
 	free(sched);
 }
@@ -181,6 +183,7 @@ static void grow_slots(struct sched *sched)
 	sched->nodes = grown(sched->nodes, old, cap, sizeof(struct node *));
 	sched->touched = grown(sched->touched, old, cap, sizeof *sched->touched);
 	sched->ranks = grown(sched->ranks, old, cap, sizeof *sched->ranks);
+	sched->load_gens = grown(sched->load_gens, old, cap, sizeof *sched->load_gens);
 	for (uint32_t dim = 0; dim < sched->column_count; dim++) {
 		struct column *column = &sched->columns[dim];
 		column->alloc = grown(column->alloc, old, cap, sizeof *column->alloc);
@@ -212,6 +215,7 @@ struct node *core_node_get(struct sched *sched, struct str name)
 	link_head_init(&node->pods);
 	sched->nodes[node->slot] = node;
 	sched->are_ranks_valid = false;
+	core_load_changed(sched, node);
 	for (uint32_t dim = 0; dim < sched->column_count; dim++) {
 		sched->columns[dim].alloc[node->slot] = 0;
 		sched->columns[dim].used[node->slot] = 0;
@@ -261,6 +265,7 @@ void core_node_release(struct sched *sched, struct node *node)
 		}
 	}
 	forget_avoided(sched, node);
+	reserve_drop_node(sched, node);
 	(void)map_remove(sched->node_by_name, node->name);
 	sched->nodes[node->slot] = NULL;
 	free_properties(sched, node);
@@ -276,6 +281,11 @@ void core_touch(struct sched *sched, struct node *node)
 	node->is_touched = true;
 	ASSERT(sched->touched_count < sched->slot_cap);
 	sched->touched[sched->touched_count++] = node->slot;
+}
+
+void core_load_changed(struct sched *sched, const struct node *node)
+{
+	sched->load_gens[node->slot] = ++sched->load_gen;
 }
 
 static void set_allocatable(struct sched *sched, struct node *node, const struct sched_node_in *in)
@@ -346,6 +356,7 @@ void sched_node_set(struct sched *sched, const struct sched_node_in *in)
 	node->is_not_ready = in->is_not_ready;
 	set_allocatable(sched, node, in);
 	node->static_gen = ++sched->gen;
+	core_load_changed(sched, node);
 	core_touch(sched, node);
 }
 
@@ -358,6 +369,7 @@ void sched_node_remove(struct sched *sched, struct str name)
 	free_properties(sched, node);
 	set_allocatable(sched, node, NULL);
 	node->static_gen = ++sched->gen;
+	core_load_changed(sched, node);
 	sched->wakes_all = true; // domains of affinity and spread may have changed
 	core_node_release(sched, node);
 }
@@ -420,6 +432,7 @@ void sched_devices_set(struct sched *sched, struct str name, const struct sched_
 	if (kept > 1)
 		qsort(node->devices, kept, sizeof node->devices[0], compare_devices);
 	node->static_gen = ++sched->gen;
+	core_load_changed(sched, node);
 	core_touch(sched, node);
 	core_node_release(sched, node);
 }

@@ -13,6 +13,7 @@
 enum { DIM_PODS, DIM_CPU, DIM_MEMORY, DIM_GPU, DIMS_FIXED };
 #define DIM_NONE UINT32_MAX // no node names the resource
 enum { FACTS_FRESH_MS = 5000, RETRY_FIRST_MS = 1000, RETRY_MAX_MS = 60000 };
+enum { TERMINATING_MS = 30000 }; // the grace that a pod has unless it says otherwise
 
 struct column { // one resource over all node slots
 	char *name;
@@ -41,7 +42,8 @@ struct node {
 	uint64_t hash;       // of what sched_node_set was told
 	struct device *devices;
 	size_t device_count, device_cap, present_count;
-	struct link pods; // on this node, by on_node
+	struct link pods;      // on this node, by on_node
+	struct head *reserved; // for whom it is kept; NULL: nobody
 };
 
 struct shape {
@@ -58,6 +60,8 @@ struct shape {
 	uint64_t *static_fits; // one bit a slot
 	uint32_t static_cap;   // slots
 	uint64_t static_gen;
+	uint64_t pool;            // hash of the nodes that suit it
+	uint64_t unfit_gen;       // sched->gen at which no node could ever hold it
 	struct sched_facts facts; // of the last failure
 	uint64_t facts_gen;       // of their last change, 0: none yet
 	int64_t told_ms;          // when its pods were told last
@@ -82,7 +86,9 @@ struct pod {
 	pod_place place;
 	bool is_ours, is_terminating;
 	struct tree_node in_queue, in_shape;
-	struct node *node; // assumed or bound
+	struct node *node;        // assumed or bound
+	int64_t bound_ms, end_ms; // expected, if it is on a node
+	struct head *head;        // its reservation, if it waits
 	struct link on_node, in_apart, in_place, in_tell;
 	int64_t retry_ms;
 	uint32_t failures;
@@ -118,7 +124,12 @@ struct sched {
 	bool wakes_all, wakes_near, wakes_volumes; // near: a pod came to a node
 	struct stock *stock;
 	int64_t now_ms;
-	struct priority *priorities; // of pods on nodes, with their number
+	size_t heads_per_pool, head_count;
+	struct head *heads[SCHED_HEADS_MAX]; // in queue order
+	bool are_heads_stale;                // others may have to be heads
+	uint64_t elect_gen, settled_gen;
+	uint64_t load_gen, *load_gens; // by slot: of what pods there take and when they end
+	struct priority *priorities;   // of pods on nodes, with their number
 	size_t priority_count, priority_cap;
 	size_t state_counts[SCHED_STATE_BOUND + 1];
 	struct sched_grant grants[SCHED_DEVICES_MAX];
@@ -133,4 +144,5 @@ uint32_t core_dim_find(const struct sched *sched, struct str resource);
 struct node *core_node_get(struct sched *sched, struct str name); // made if absent
 void core_node_release(struct sched *sched, struct node *node);   // freed if nothing needs it
 void core_touch(struct sched *sched, struct node *node);
+void core_load_changed(struct sched *sched, const struct node *node);
 struct device *core_device_get(struct node *node, struct str uuid); // made; NULL: no room

@@ -33,6 +33,11 @@ static bool has_volumes(const struct sched_spec *spec)
 	return spec->claim_count + spec->disk_count > 0;
 }
 
+static struct pod *first_pod(const struct shape *shape)
+{
+	return LINK_OF(tree_first(&shape->waiting), struct pod, in_shape);
+}
+
 static bool may_fit(struct sched *sched, struct shape *shape)
 {
 	if (sched->wakes_all || has_terms(shape->spec))
@@ -40,7 +45,8 @@ static bool may_fit(struct sched *sched, struct shape *shape)
 	shape_ready(sched, shape);
 	for (uint32_t i = 0; i < sched->touched_count; i++) {
 		const struct node *node = sched->nodes[sched->touched[i]];
-		if (shape_is_static_fit(shape, node->slot) && filter_has_room(sched, shape, node))
+		if (shape_is_static_fit(shape, node->slot) && filter_has_room(sched, shape, node) &&
+		    reserve_allows(sched, first_pod(shape), node))
 			return true;
 	}
 	return false;
@@ -56,11 +62,12 @@ static void wake_held(struct sched *sched)
 	}
 }
 
-static void wake_changed(struct sched *sched)
+// False: nothing has changed.
+static bool wake_changed(struct sched *sched)
 {
 	bool is_touched = sched->touched_count > 0 || sched->wakes_all;
 	if (!is_touched && !sched->wakes_near && !sched->wakes_volumes)
-		return;
+		return false;
 	for (struct link *at = sched->parked.next, *next; at != &sched->parked; at = next) {
 		struct shape *shape = LINK_OF(at, struct shape, in_parked);
 		next = at->next;
@@ -75,6 +82,7 @@ static void wake_changed(struct sched *sched)
 		sched->nodes[sched->touched[i]]->is_touched = false;
 	sched->touched_count = 0;
 	sched->wakes_all = sched->wakes_near = sched->wakes_volumes = false;
+	return true;
 }
 
 static void lend_pod(const struct pod *pod, struct sched_decision *ret)
@@ -89,6 +97,7 @@ static void assume(struct sched *sched, struct pod *pod, struct node *node,
 {
 	pod_leave(sched, pod);
 	pod_account(sched, pod, node);
+	pod_expect(sched, pod, sched->now_ms);
 	pod_set_state(sched, pod, SCHED_STATE_ASSUMED);
 	lend_pod(pod, ret);
 	ret->verb = SCHED_BIND;
@@ -157,6 +166,7 @@ static void park(struct sched *sched, struct shape *shape, const struct sched_fa
 	bool is_new_code = facts_codes(&shape->facts) != facts_codes(facts);
 	bool is_due = shape->told_ms + FACTS_FRESH_MS <= sched->now_ms;
 	shape_park(sched, shape);
+	reserve_parked(sched, first_pod(shape));
 	if (!is_same && !is_first && !is_new_code && !is_due) {
 		shape->is_stale = true;
 	} else if (!is_same) {
@@ -175,11 +185,12 @@ static void hold(struct sched *sched, struct pod *pod, const struct sched_facts 
 {
 	pod_set_facts(pod, facts);
 	pod_wait(sched, pod, PLACE_HELD);
+	reserve_parked(sched, pod);
 }
 
 static bool try_shape(struct sched *sched, struct shape *shape, struct sched_decision *ret)
 {
-	struct pod *pod = LINK_OF(tree_first(&shape->waiting), struct pod, in_shape);
+	struct pod *pod = first_pod(shape);
 	shape_ready(sched, shape);
 	struct affinity *affinity = affinity_new(sched, pod);
 	struct check check = { sched, pod, shape, affinity };
@@ -280,14 +291,22 @@ static bool tell_shape(struct sched *sched, struct sched_decision *ret)
 	return false;
 }
 
+// Reservations are brought up to date before anybody behind them is woken or tried.
+static struct tree_node *first_active(struct sched *sched)
+{
+	do
+		reserve_refresh(sched);
+	while (wake_changed(sched));
+	return tree_first(&sched->active);
+}
+
 bool sched_next(struct sched *sched, int64_t now_ms, struct sched_decision *ret)
 {
 	sched->now_ms = max_i64(sched->now_ms, now_ms);
 	wake_due(sched);
-	wake_changed(sched);
 	do {
 		struct tree_node *first;
-		while ((first = tree_first(&sched->active)) != NULL) {
+		while ((first = first_active(sched)) != NULL) {
 			if (try_shape(sched, LINK_OF(first, struct shape, active), ret))
 				return true;
 		}
@@ -299,7 +318,7 @@ bool sched_next(struct sched *sched, int64_t now_ms, struct sched_decision *ret)
 
 int64_t sched_wake_ms(const struct sched *sched)
 {
-	int64_t wake_ms = INT64_MAX;
+	int64_t wake_ms = reserve_wake_ms(sched);
 	for (const struct link *at = sched->backoff.next; at != &sched->backoff; at = at->next)
 		wake_ms = min_i64(wake_ms, LINK_OF((uintptr_t)at, struct pod, in_place)->retry_ms);
 	for (const struct link *at = sched->parked.next; at != &sched->parked; at = at->next) {

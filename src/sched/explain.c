@@ -41,6 +41,13 @@ static struct str version_text(struct arena *arena, int64_t number)
 				   (long long)(number / 1000 % 1000), (long long)(number % 1000)));
 }
 
+static struct str seconds_text(struct arena *arena, int64_t number)
+{
+	if (number < 0) // a pod that does not say how long it runs, a start that nobody can tell
+		return STR("an unknown time");
+	return str_of(arena_printf(arena, "%lld s", (long long)number));
+}
+
 static struct str number_text(const struct sched_spec *spec, const struct sched_fact *fact,
 			      int64_t number, struct arena *arena)
 {
@@ -55,6 +62,7 @@ static struct str number_text(const struct sched_spec *spec, const struct sched_
 	case SCHED_CODE_CUDA_VERSION: return version_text(arena, number);
 	case SCHED_CODE_DEVICE_SHORT:
 		return str_of(arena_printf(arena, "%lld GPUs", (long long)number));
+	case SCHED_CODE_RESERVED: return seconds_text(arena, number);
 	case SCHED_CODE_TOO_MANY_PODS:
 		return str_of(arena_printf(arena, "%lld pods", (long long)number));
 	default: // the other codes have no numbers
@@ -187,5 +195,5 @@ const char *sched_check(const struct sched *sched)
 	void *value;
 	for (size_t i = 0; broken == NULL && map_next(sched->pod_by_uid, &i, &key, &value);)
 		broken = check_pod(value);
-	return broken;
+	return broken == NULL ? reserve_check(sched) : broken;
 }

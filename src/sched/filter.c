@@ -201,9 +201,14 @@ uint64_t filter_static(const struct sched_spec *spec, const struct node *node)
 	return fails;
 }
 
-bool filter_device(const struct sched_spec *spec, const struct device *device)
+bool filter_device_kind(const struct sched_spec *spec, const struct device *device)
 {
-	return device->is_present && device->is_healthy && device->holder == NULL &&
+	return device->is_present && device->is_healthy &&
 	       device->memory_mib >= spec->gpu_memory_mib_min &&
 	       names_model(spec, str_of(device->model));
+}
+
+bool filter_device(const struct sched_spec *spec, const struct device *device)
+{
+	return device->holder == NULL && filter_device_kind(spec, device);
 }

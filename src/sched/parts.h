@@ -25,6 +25,7 @@ void pod_unaccount(struct sched *sched, struct pod *pod);
 void pod_wait(struct sched *sched, struct pod *pod, pod_place place); // into the queue
 void pod_leave(struct sched *sched, struct pod *pod);                 // out of it
 void pod_tell(struct sched *sched, struct pod *pod);
+void pod_expect(struct sched *sched, struct pod *pod, int64_t bound_ms); // when it will end
 void pod_set_state(struct sched *sched, struct pod *pod, sched_state state);
 struct pod *pod_find(const struct sched *sched, struct str namespace_, struct str name);
 // Facts of its own; NULL: the shape's hold.
@@ -58,6 +59,8 @@ uint64_t filter_collect(const struct check *check, const struct node *node,
 bool filter_room_without_lower(const struct check *check, const struct node *node);
 bool filter_has_room(const struct sched *sched, const struct shape *shape, const struct node *node);
 bool filter_device(const struct sched_spec *spec, const struct device *device);
+bool filter_device_kind(const struct sched_spec *spec, const struct device *device); // free or not
+bool filter_ports_clash(const struct sched_spec *a, const struct sched_spec *b);
 bool filter_taints(const struct sched_spec *spec, const struct node *node);
 bool filter_selectors(const struct sched_spec *spec, const struct node *node);
 bool filter_term(const struct sched_node_term *term, const struct sched_labels *labels,
@@ -67,6 +70,25 @@ int64_t filter_gpu_memory_mib(const struct node *node);
 struct sched_version filter_version(const struct node *node, sched_code code);
 uint64_t facts_codes(const struct sched_facts *facts);
 struct sched_fact *facts_add(struct sched_facts *facts, sched_code code, uint32_t detail);
+
+// reserve.c
+struct head { // a waiting pod with a node reserved
+	struct pod *pod;
+	struct node *node;  // NULL: not chosen yet
+	int64_t start_ms;   // when it fits there; SCHED_NEVER_MS: cannot be told; INT64_MIN: now
+	int64_t *starts_ms; // by slot
+	uint32_t cap;
+	uint64_t load_gen; // up to which starts_ms are current
+};
+void reserve_parked(struct sched *sched, const struct pod *pod); // it fits nowhere now
+void reserve_leave(struct sched *sched, struct pod *pod);        // it waits no longer
+void reserve_drop_node(struct sched *sched, struct node *node);
+void reserve_refresh(struct sched *sched); // touches nodes where more may be allowed
+// Whether the pod may use its room on the node, by what is reserved there.
+bool reserve_allows(struct sched *sched, const struct pod *pod, const struct node *node);
+int64_t reserve_wake_ms(const struct sched *sched);
+int64_t reserve_end_ms(const struct pod *pod, int64_t now_ms); // expected, after now
+const char *reserve_check(const struct sched *sched);
 
 // place.c
 struct node *place_best(const struct check *check);                            // NULL: fits nowhere

@@ -103,7 +103,8 @@ struct node *place_best(const struct check *check)
 		int order = best == NULL ? -1 : compare(&rating, &best_rating);
 		bool is_better = order < 0 ||
 				 (order == 0 && sched->ranks[slot] < sched->ranks[best->slot]);
-		if (is_better && filter_rest(check, node)) {
+		if (is_better && filter_rest(check, node) &&
+		    reserve_allows(sched, check->pod, node)) {
 			best = node;
 			best_rating = rating;
 		}

@@ -101,6 +101,9 @@ void pod_account(struct sched *sched, struct pod *pod, struct node *node)
 	stock_use(sched, pod, 1);
 	set_apart(sched, pod, pod->shape->spec->apart_count > 0);
 	sched->wakes_near = true;
+	core_load_changed(sched, node);
+	if (node->reserved != NULL) // what kept others away may be its load now
+		core_touch(sched, node);
 }
 
 void pod_unaccount(struct sched *sched, struct pod *pod)
@@ -119,6 +122,7 @@ void pod_unaccount(struct sched *sched, struct pod *pod)
 	}
 	pod->node = NULL;
 	core_touch(sched, node);
+	core_load_changed(sched, node);
 	core_node_release(sched, node);
 }
 
@@ -157,12 +161,15 @@ void pod_wait(struct sched *sched, struct pod *pod, pod_place place)
 		shape_add_pod(sched, pod);
 	else
 		link_add(place == PLACE_HELD ? &sched->held : &sched->backoff, &pod->in_place);
+	if (place == PLACE_SHAPE && link_is_in(&pod->shape->in_parked))
+		reserve_parked(sched, pod); // it may stand before those that were there
 	pod_tell(sched, pod);
 }
 
 void pod_leave(struct sched *sched, struct pod *pod)
 {
 	leave_place(sched, pod);
+	reserve_leave(sched, pod);
 	if (tree_has(&pod->in_queue))
 		tree_remove(&sched->queue, &pod->in_queue);
 	if (link_is_in(&pod->in_tell))
@@ -200,6 +207,18 @@ static bool labels_equal(const struct sched_labels *a, const struct sched_labels
 	return true;
 }
 
+// When it will end: by its own word, or soon when its deletion has begun.
+void pod_expect(struct sched *sched, struct pod *pod, int64_t bound_ms)
+{
+	int64_t duration_ms = 1000 * pod->shape->spec->duration_s;
+	pod->bound_ms = bound_ms;
+	pod->end_ms = duration_ms == 0 ? SCHED_NEVER_MS : bound_ms + duration_ms;
+	if (pod->is_terminating)
+		pod->end_ms = min_i64(pod->end_ms, sched->now_ms + TERMINATING_MS);
+	if (pod->node != NULL)
+		core_load_changed(sched, pod->node);
+}
+
 // The pod keeps its node and its devices; only what it takes and is called changes.
 static void swap_shape(struct sched *sched, struct pod *pod, const struct sched_pod_in *in)
 {
@@ -217,6 +236,7 @@ static void swap_shape(struct sched *sched, struct pod *pod, const struct sched_
 		stock_use(sched, pod, 1);
 		set_apart(sched, pod, shape->spec->apart_count > 0);
 		sched->wakes_all = true;
+		pod_expect(sched, pod, pod->bound_ms);
 	}
 }
 
@@ -229,7 +249,10 @@ static bool take_over(struct sched *sched, struct pod *pod, const struct sched_p
 	bool is_same_key = pod->key.priority == in->priority && pod->key.created_s == in->created_s;
 	shape_unref(sched, shape);
 	pod->is_ours = in->is_ours;
+	bool begins_to_end = in->is_terminating && !pod->is_terminating;
 	pod->is_terminating = in->is_terminating;
+	if (begins_to_end && pod->node != NULL)
+		pod_expect(sched, pod, pod->bound_ms);
 	if (is_same_shape && is_same_labels && is_same_key)
 		return false;
 	if (pod->node == NULL)
@@ -265,6 +288,7 @@ static void set_bound(struct sched *sched, struct pod *pod, const struct sched_p
 		if (pod->node != NULL)
 			pod_unaccount(sched, pod);
 		node = core_node_get(sched, in->node); // the line above may have freed it
+		pod_expect(sched, pod, in->bound_ms == 0 ? sched->now_ms : in->bound_ms);
 		pod_account(sched, pod, node);
 	}
 	adopt_devices(pod, in);

@@ -89,6 +89,8 @@
 	X(HELD_BY_LOWER, "HeldByLowerPriority", NODE,                                              \
 	  "would fit if pods of lower priority made room, and preemption is not there yet",        \
 	  "end pods of lower priority, or wait")                                                   \
+	X(RESERVED, "ReservedForHead", NODE, "finds room that is kept for a pod before it",        \
+	  "set or shorten gpuaas.io/duration, or wait until that pod has started")                 \
 	X(TOPOLOGY_LABEL, "TopologyLabelMissing", NODE, "needs a topology label on the node",      \
 	  "label the nodes")
 

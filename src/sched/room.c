@@ -53,18 +53,24 @@ static bool ports_clash(const struct sched_port *a, const struct sched_port *b)
 	       (is_wild(a->ip) || is_wild(b->ip) || str_eq(a->ip, b->ip));
 }
 
+bool filter_ports_clash(const struct sched_spec *a, const struct sched_spec *b)
+{
+	for (size_t i = 0; i < a->port_count; i++) {
+		for (size_t k = 0; k < b->port_count; k++) {
+			if (ports_clash(&a->ports[i], &b->ports[k]))
+				return true;
+		}
+	}
+	return false;
+}
+
 static bool fits_ports(const struct sched_spec *spec, const struct node *node)
 {
 	if (spec->port_count == 0)
 		return true;
 	for (struct link *at = node->pods.next; at != &node->pods; at = at->next) {
-		const struct sched_spec *other = LINK_OF(at, struct pod, on_node)->shape->spec;
-		for (size_t i = 0; i < spec->port_count; i++) {
-			for (size_t k = 0; k < other->port_count; k++) {
-				if (ports_clash(&spec->ports[i], &other->ports[k]))
-					return false;
-			}
-		}
+		if (filter_ports_clash(spec, LINK_OF(at, struct pod, on_node)->shape->spec))
+			return false;
 	}
 	return true;
 }
@@ -79,7 +85,8 @@ bool filter_rest(const struct check *check, const struct node *node)
 bool filter_fits(const struct check *check, const struct node *node)
 {
 	return shape_is_static_fit(check->shape, node->slot) &&
-	       filter_amounts(check->sched, check->shape, node->slot) && filter_rest(check, node);
+	       filter_amounts(check->sched, check->shape, node->slot) && filter_rest(check, node) &&
+	       reserve_allows(check->sched, check->pod, node);
 }
 
 static int64_t held_by_lower(const struct check *check, const struct node *node, uint32_t dim)
@@ -217,10 +224,17 @@ static void note_static(const struct check *check, const struct node *node, sche
 	}
 }
 
+static int64_t seconds_until(const struct sched *sched, int64_t at_ms)
+{
+	if (at_ms == SCHED_NEVER_MS)
+		return -1;
+	return at_ms <= sched->now_ms ? 0 : (at_ms - sched->now_ms + 999) / 1000;
+}
+
 uint64_t filter_collect(const struct check *check, const struct node *node,
 			struct sched_facts *facts)
 {
-	uint64_t plain = filter_static(check->shape->spec, node);
+	uint64_t fails, plain = filter_static(check->shape->spec, node);
 	if (!fits_ports(check->shape->spec, node))
 		plain |= code_bit(SCHED_CODE_PORT_IN_USE);
 	if (check->affinity != NULL)
@@ -229,5 +243,12 @@ uint64_t filter_collect(const struct check *check, const struct node *node,
 		if ((plain & code_bit((sched_code)code)) != 0)
 			note_static(check, node, (sched_code)code, facts);
 	}
-	return plain | collect_amounts(check, node, plain, facts);
+	fails = plain | collect_amounts(check, node, plain, facts);
+	if (fails == 0 && !reserve_allows(check->sched, check->pod, node)) {
+		int64_t need = check->shape->spec->duration_s;
+		note(facts, SCHED_CODE_RESERVED, 0, need > 0 ? need : -1,
+		     seconds_until(check->sched, node->reserved->start_ms));
+		fails = code_bit(SCHED_CODE_RESERVED);
+	}
+	return fails;
 }

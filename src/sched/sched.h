@@ -33,6 +33,8 @@ struct sched_device_in {
 };
 
 enum { SCHED_DEVICES_MAX = 64, SCHED_RESOURCES_MAX = 256 };
+enum { SCHED_HEADS_MAX = 32, SCHED_HEADS_PER_POOL_MAX = 8 };
+#define SCHED_NEVER_MS (INT64_MAX - 1) // no end, no start can be told
 
 struct sched_pod_in {
 	struct str uid, namespace_, name;
@@ -45,6 +47,7 @@ struct sched_pod_in {
 	bool is_terminating;            // deletion has begun
 	const struct str *device_uuids; // plan of a bound pod, already checked
 	size_t device_count;
+	int64_t bound_ms; // when it was bound, by the clock of sched_next; 0: now
 	const struct sched_spec *spec;
 };
 
@@ -80,6 +83,10 @@ struct sched_explanation {
 	struct str node;
 	struct sched_facts facts;
 };
+struct sched_reservation { // a node kept for a pod that waits at the head of a pool
+	struct str uid, node;
+	int64_t start_ms; // when it will fit there, by expected ends; SCHED_NEVER_MS
+};
 struct sched_counts {
 	size_t nodes, shapes, waiting, gated, refused, assumed, bound;
 	size_t waiting_by_code[SCHED_CODES]; // pods that wait with this reason
@@ -87,6 +94,8 @@ struct sched_counts {
 
 struct sched *sched_new(uint64_t seed);
 void sched_free(struct sched *sched); // NULL allowed
+// How many waiting pods of each pool (nodes that suit them, whatever is free) get a node reserved.
+void sched_heads_set(struct sched *sched, size_t per_pool); // 1 unless said; 0: none
 
 void sched_node_set(struct sched *sched, const struct sched_node_in *node);
 void sched_node_remove(struct sched *sched, struct str name);
@@ -111,6 +120,8 @@ MUST_USE bool sched_explain(struct sched *sched, struct str namespace_, struct s
 struct sched_reason sched_fact_text(const struct sched *sched, struct str namespace_,
 				    struct str name, const struct sched_fact *fact,
 				    struct arena *arena);
+// Reservations in queue order as of the last decision; returns how many.
+size_t sched_reservations(const struct sched *sched, struct sched_reservation ret[SCHED_HEADS_MAX]);
 struct sched_counts sched_counts_get(const struct sched *sched);
 
 // Nodes on which the pod could run now, in name order, for tests; returns how many.

@@ -208,6 +208,18 @@ bool shape_is_static_fit(const struct shape *shape, uint32_t slot)
 	return (shape->static_fits[slot / WORD_BITS] >> (slot % WORD_BITS) & 1) != 0;
 }
 
+// Which nodes suit the shape, as a number: shapes with equal ones stand in the same line.
+static void refresh_pool(const struct sched *sched, struct shape *shape)
+{
+	uint64_t hash = shape->spec->gpu_count > 0 ? 1 : 0;
+	for (uint32_t slot = 0; slot < sched->slot_count; slot++) {
+		if (sched->nodes[slot] != NULL && shape_is_static_fit(shape, slot))
+			hash = (hash ^ (slot + 1)) * UINT64_C(0x9e3779b97f4a7c15);
+		hash ^= hash >> 29;
+	}
+	shape->pool = hash;
+}
+
 static void refresh_static(struct sched *sched, struct shape *shape)
 {
 	if (shape->static_cap < sched->slot_cap) {
@@ -228,6 +240,7 @@ static void refresh_static(struct sched *sched, struct shape *shape)
 		*word = fits ? *word | bit : *word & ~bit;
 	}
 	shape->static_gen = sched->gen;
+	refresh_pool(sched, shape);
 }
 
 void shape_ready(struct sched *sched, struct shape *shape)

@@ -195,9 +195,13 @@ static err_status apply_pod(struct sim *sim, const struct sim_object *object, st
 	adopt_plan(arena, &pod, &in);
 	in.uid = known->uid;
 	in.created_s = known->in.spec != NULL ? known->in.created_s : in.created_s;
+	int64_t bound_s = feed_bound_s(&pod);
+	in.bound_ms = known->is_started ? known->bound_ms : 1000 * bound_s;
 	known->in = in;
 	known->runs_ms = object->runs_ms;
 	if (in.node.len > 0) {
+		if (!known->is_started)
+			known->bound_ms = bound_s > 0 ? 1000 * bound_s : sim->now_ms;
 		known->node = in.node;
 		known->is_started = true;
 	}

@@ -135,6 +135,118 @@ static const char *check_order(struct sim *sim, const struct sim_pod *pod)
 	return NULL;
 }
 
+// ---- reservations: nobody behind a head makes it start later
+
+static int64_t end_of(const struct sim *sim, const struct sim_pod *pod)
+{
+	enum { FIRST_MS = 1000, LAST_MS = 1 << 30 };
+	if (pod->in.spec->duration_s == 0)
+		return SCHED_NEVER_MS;
+	int64_t said_ms = pod->bound_ms + 1000 * pod->in.spec->duration_s;
+	for (int64_t late_ms = FIRST_MS; said_ms <= sim->now_ms; late_ms *= 2) {
+		if (late_ms > LAST_MS)
+			return SCHED_NEVER_MS;
+		if (said_ms + late_ms > sim->now_ms)
+			return said_ms + late_ms;
+	}
+	return said_ms;
+}
+
+struct question { // about a head on a node, with all pods there but one
+	const struct sim *sim;
+	const struct sim_pod *head, *without;
+	struct str node;
+};
+
+static int64_t missing_at(const struct question *question, int64_t at_ms, struct str resource)
+{
+	const struct map *node = map_find(question->sim->checker->nodes, question->node);
+	int64_t need = amount_in(question->head->in.spec, resource);
+	int64_t left = value_of(map_find(node, resource));
+	struct str uid;
+	void *value;
+	for (size_t i = 0; map_next(question->sim->pods, &i, &uid, &value);) {
+		const struct sim_pod *pod = value;
+		if (pod != question->without && str_eq(pod->node, question->node) &&
+		    end_of(question->sim, pod) > at_ms)
+			left -= amount_in(pod->in.spec, resource);
+	}
+	return need > 0 ? max_i64(need - left, 0) : 0;
+}
+
+static bool fits_at(const struct question *question, int64_t at_ms)
+{
+	const struct sched_spec *spec = question->head->in.spec;
+	for (size_t i = 0; i < spec->amount_count; i++) {
+		if (missing_at(question, at_ms, spec->amounts[i].resource) > 0)
+			return false;
+	}
+	return missing_at(question, at_ms, STR("pods")) == 0;
+}
+
+static int64_t start_of(const struct question *question)
+{
+	int64_t best_ms = SCHED_NEVER_MS;
+	struct str uid;
+	void *value;
+	if (fits_at(question, question->sim->now_ms))
+		return question->sim->now_ms;
+	for (size_t i = 0; map_next(question->sim->pods, &i, &uid, &value);) {
+		const struct sim_pod *pod = value;
+		if (!str_eq(pod->node, question->node))
+			continue;
+		int64_t end_ms = end_of(question->sim, pod);
+		if (end_ms < best_ms && fits_at(question, end_ms))
+			best_ms = end_ms;
+	}
+	return best_ms;
+}
+
+static bool misses_more(const struct question *with, const struct question *without)
+{
+	const struct sched_spec *spec = with->head->in.spec;
+	int64_t now_ms = with->sim->now_ms;
+	for (size_t i = 0; i < spec->amount_count; i++) {
+		struct str resource = spec->amounts[i].resource;
+		if (missing_at(with, now_ms, resource) > missing_at(without, now_ms, resource))
+			return true;
+	}
+	return false;
+}
+
+static bool is_before(const struct sim_pod *a, const struct sim_pod *b)
+{
+	if (a->in.priority != b->in.priority)
+		return a->in.priority > b->in.priority;
+	if (a->in.created_s != b->in.created_s)
+		return a->in.created_s < b->in.created_s;
+	int order = str_cmp(a->in.namespace_, b->in.namespace_);
+	return order != 0 ? order < 0 : str_cmp(a->in.name, b->in.name) < 0;
+}
+
+static const char *check_reservations(struct sim *sim, const struct sim_pod *pod)
+{
+	struct sched_reservation reservations[SCHED_HEADS_MAX];
+	size_t count = sched_reservations(sim->core, reservations);
+	for (size_t i = 0; i < count; i++) {
+		const struct sim_pod *head = map_find(sim->pods, reservations[i].uid);
+		if (head == NULL || head->node.len > 0)
+			return "a node is reserved for a pod that does not wait";
+		bool is_of_amounts = head->in.spec->port_count == 0; // these books know no ports
+		if (!is_of_amounts || !str_eq(reservations[i].node, pod->node) ||
+		    !is_before(head, pod))
+			continue;
+		struct question with = { sim, head, NULL, pod->node };
+		struct question without = { sim, head, pod, pod->node };
+		int64_t start_ms = start_of(&without);
+		bool is_later = start_of(&with) > start_ms ||
+				(start_ms == SCHED_NEVER_MS && misses_more(&with, &without));
+		if (is_later)
+			return blame(sim, pod, "delays one before it in the queue");
+	}
+	return NULL;
+}
+
 const char *checker_bind(struct sim *sim, struct sim_pod *pod, const struct sched_decision *bind)
 {
 	const char *broken = check_amounts(sim, pod);
@@ -142,6 +254,8 @@ const char *checker_bind(struct sim *sim, struct sim_pod *pod, const struct sche
 		broken = take_devices(sim, pod, bind);
 	if (broken == NULL)
 		broken = check_order(sim, pod);
+	if (broken == NULL)
+		broken = check_reservations(sim, pod);
 	if (broken == NULL)
 		broken = sched_check(sim->core);
 	return broken;

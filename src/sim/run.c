@@ -8,6 +8,7 @@ enum { EXIT_INVARIANT = 9, BIND_MS_MAX = 20 };
 static void on_bind(struct sim *sim, const struct sched_decision *decision, struct sim_pod *pod)
 {
 	pod->node = arena_dup(sim->scenario->arena, decision->node);
+	pod->bound_ms = sim->now_ms;
 	pod->bind_no++;
 	uint64_t lot = rng_below(&sim->rng, 1000);
 	int64_t delay_ms = 1 + (int64_t)rng_below(&sim->rng, BIND_MS_MAX);
@@ -42,6 +43,7 @@ static void on_bound(struct sim *sim, struct sim_pod *pod)
 {
 	struct sched_pod_in in = pod->in;
 	in.node = pod->node;
+	in.bound_ms = sim->now_ms;
 	pod->in = in;
 	pod->is_started = true;
 	sim->bound++;

@@ -45,7 +45,7 @@ struct sim_pod {
 	struct str uid, key;    // key: "namespace/name"
 	struct sched_pod_in in; // as the core was told
 	struct str node;        // where it was sent; empty: nowhere
-	int64_t runs_ms;
+	int64_t runs_ms, bound_ms;
 	uint64_t told_codes; // of the last wait or refuse
 	bool is_told, is_started;
 	uint32_t bind_no; // a bound or finish event of an earlier bind is stale

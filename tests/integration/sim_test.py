@@ -37,6 +37,21 @@ def test_a_whole_node_waits_with_its_reason_and_then_runs(tmp_path):
     assert len(set(last["devices"])) == 8 and last["t_ms"] > 50000
 
 
+def test_the_head_of_the_queue_gets_a_node(tmp_path):
+    out = tmp_path / "decisions.jsonl"
+    done = sim("run", ROOT / "tests" / "scenario" / "reserved_head.yaml", "--out", out)
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    starts = {d["pod"].split("/")[1]: d["t_ms"] // 1000 for d in lines if d["verb"] == "bind"}
+    assert starts == {"long": 0, "medium": 0, "passes": 30, "no-gpu": 41, "whole": 100, "endless": 120,
+                      "too-long": 120}
+    for name, need in (("endless", "an unknown time"), ("too-long", "90 s")):
+        first = next(d for d in lines if d["verb"] == "wait" and d["pod"] == f"default/{name}")
+        reserved = next(r for r in first["reasons"] if r["code"] == "ReservedForHead")
+        assert reserved["need"] == need and reserved["nodes"] == 1
+        assert reserved["have"] == f"{100 - first['t_ms'] // 1000} s" and "whole" not in json.dumps(first)
+
+
 def test_the_same_seed_gives_the_same_bytes(tmp_path):
     outs = [tmp_path / f"{i}.jsonl" for i in range(3)]
     for out, seed in zip(outs, (3, 3, 4)):

@@ -82,6 +82,13 @@ static void refuse_object(struct scheduler *s, const struct kobj_pod *pod)
 		sched_pod_set(s->core, &in);
 }
 
+// By our own clock, which may be younger than the pod; 0: not known.
+static int64_t bound_ms_of(const struct scheduler *s, const struct kobj_pod *pod)
+{
+	int64_t bound_s = feed_bound_s(pod), age_s = scheduler_wall_s(s) - bound_s;
+	return bound_s == 0 || age_s < 0 ? 0 : scheduler_now_ms(s) - 1000 * age_s;
+}
+
 static void set_pod(struct scheduler *s, const struct kobj_pod *pod,
 		    const struct kobj_unknowns *unknowns)
 {
@@ -96,6 +103,7 @@ static void set_pod(struct scheduler *s, const struct kobj_pod *pod,
 		return;
 	}
 	adopt_plan(s, pod, &in);
+	in.bound_ms = bound_ms_of(s, pod);
 	if (in.is_ours && in.node.len == 0)
 		(void)record_get(s, pod);
 	sched_pod_set(s->core, &in);

@@ -248,7 +248,7 @@ static void test_numbers(struct check *c)
 	put_pod(&rig, "q", 4, "");
 	expect(c, &rig, "wait p ResourceTooLarge:1(9 nvidia.com/gpu/8 nvidia.com/gpu)");
 	expect(c, &rig, "wait q InsufficientResource:1(4 nvidia.com/gpu/2 nvidia.com/gpu)");
-	put_pod(&rig, "r", 1, "");
+	put_pod(&rig, "r", 1, ", priority: 1"); // before q, for which the node is reserved
 	expect(c, &rig, "bind r n [6]");
 	expect(c, &rig, "-"); // numbers alone are told after a while
 	CHECK_INT(c, "wakes", sched_wake_ms(rig.sched), 5000);

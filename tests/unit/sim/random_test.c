@@ -106,6 +106,8 @@ static void put_pod(struct rng *rng, struct buf *out, unsigned i)
 	if (chance(rng, 10))
 		buf_printf(out, ", gpuaas.io/gpu-models: '%s'",
 			   PICK(rng, "A100", "H100,L40S", "V100"));
+	if (chance(rng, 60)) // often wrong
+		buf_printf(out, ", gpuaas.io/duration: '%u'", 1 + (unsigned)rng_below(rng, 40));
 	if (chance(rng, 5))
 		buf_put_c(out, ", gpuaas.io/min-gpu-memory: 60Gi");
 	buf_printf(out, "}}, spec: {priority: %u, ", 10 * (unsigned)rng_below(rng, 4));

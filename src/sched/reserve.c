@@ -1,0 +1,570 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reservations: the first pods in queue order that fit nowhere, a few a pool, get a node each,
+// the one where they will fit first by the expected ends of the pods there. Pods behind them use
+// that node only when they end before, or use what the head leaves. What is computed for a node
+// is kept until something changes on it.
+#include "sched/parts.h"
+
+#include <stdlib.h>
+
+#define FITS_NOW_MS INT64_MIN
+#define IMPOSSIBLE_MS INT64_MAX
+enum { LATE_FIRST_MS = 1000, LATE_MAX_MS = 1 << 30 };
+
+struct leaving { // a pod of a node, by its expected end
+	int64_t end_ms;
+	const struct pod *pod;
+};
+
+// A pod that runs longer than it said is believed to end soon, and less soon the later it is.
+int64_t reserve_end_ms(const struct pod *pod, int64_t now_ms)
+{
+	if (pod->end_ms > now_ms)
+		return pod->end_ms;
+	int64_t late_ms = now_ms - pod->end_ms, more_ms = LATE_FIRST_MS;
+	while (more_ms <= late_ms && more_ms < LATE_MAX_MS)
+		more_ms *= 2;
+	return more_ms > late_ms ? pod->end_ms + more_ms : SCHED_NEVER_MS;
+}
+
+static int64_t amount_of(const struct pod *pod, uint32_t dim)
+{
+	const struct shape *shape = pod->shape;
+	for (size_t i = 0; i < shape->spec->amount_count; i++) {
+		if (shape->dims[i] == dim)
+			return shape->spec->amounts[i].amount;
+	}
+	return 0;
+}
+
+// ---- whether a head could be on a node at all, and what is missing now
+
+static int64_t alloc_of(const struct sched *sched, uint32_t dim, const struct node *node)
+{
+	return dim == DIM_NONE ? 0 : sched->columns[dim].alloc[node->slot];
+}
+
+static int64_t count_kind(const struct sched_spec *spec, const struct node *node)
+{
+	int64_t count = 0;
+	for (size_t i = 0; i < node->device_count; i++)
+		count += filter_device_kind(spec, &node->devices[i]);
+	return count;
+}
+
+static bool could_hold(const struct sched *sched, const struct shape *shape, uint32_t slot)
+{
+	const struct node *node = sched->nodes[slot];
+	const struct sched_spec *spec = shape->spec;
+	if (node == NULL || !node->is_known || !shape_is_static_fit(shape, slot) ||
+	    sched->columns[DIM_PODS].alloc[slot] < 1)
+		return false;
+	for (size_t i = 0; i < spec->amount_count; i++) {
+		if (alloc_of(sched, shape->dims[i], node) < max_i64(spec->amounts[i].amount, 0))
+			return false;
+	}
+	return spec->gpu_count == 0 || node->present_count == 0 ||
+	       count_kind(spec, node) >= spec->gpu_count;
+}
+
+// Of what is missing on a node the share of the node, in thousandths, over all resources.
+static int64_t shortfall(const struct sched *sched, const struct shape *shape, uint32_t slot)
+{
+	int64_t sum = 0;
+	for (size_t i = 0; i < shape->spec->amount_count; i++) {
+		int64_t need = shape->spec->amounts[i].amount;
+		if (need <= 0)
+			continue;
+		const struct column *column = &sched->columns[shape->dims[i]];
+		int64_t all = column->alloc[slot], missing = need - (all - column->used[slot]);
+		if (missing > 0)
+			sum += all < 1000 ? 1000 * missing / all : missing / (all / 1000);
+	}
+	return sum;
+}
+
+// ---- when it will fit
+
+static int compare_leaving(const void *a, const void *b)
+{
+	int64_t x = ((const struct leaving *)a)->end_ms, y = ((const struct leaving *)b)->end_ms;
+	return x < y ? -1 : x > y;
+}
+
+struct room { // for a head on a node, as pods leave
+	const struct pod *head;
+	const struct node *node;
+	int64_t pods, devices;
+	int64_t amounts[SCHED_RESOURCES_MAX]; // as in the head's spec
+};
+
+static bool has_room(const struct room *room)
+{
+	const struct sched_spec *spec = room->head->shape->spec;
+	for (size_t i = 0; i < spec->amount_count; i++) {
+		int64_t need = spec->amounts[i].amount;
+		if (need > 0 && room->amounts[i] < need)
+			return false;
+	}
+	return room->pods >= 1 && (spec->gpu_count == 0 || room->node->present_count == 0 ||
+				   room->devices >= spec->gpu_count);
+}
+
+// Whether another pod takes only what the head does not need.
+static bool has_room_beside(const struct room *room, const struct pod *other)
+{
+	const struct shape *shape = room->head->shape;
+	const struct sched_spec *spec = shape->spec;
+	for (size_t i = 0; i < spec->amount_count; i++) {
+		int64_t need = spec->amounts[i].amount;
+		int64_t taken = amount_of(other, shape->dims[i]);
+		if (need > 0 && taken > 0 && room->amounts[i] - taken < need)
+			return false;
+	}
+	int64_t taken = other->shape->spec->gpu_count;
+	bool takes_devices = taken > 0 && spec->gpu_count > 0 && room->node->present_count > 0;
+	return room->pods >= 2 && (!takes_devices || room->devices - taken >= spec->gpu_count) &&
+	       !filter_ports_clash(spec, other->shape->spec);
+}
+
+static void room_now(const struct sched *sched, const struct pod *head, const struct node *node,
+		     struct room *ret)
+{
+	const struct shape *shape = head->shape;
+	const struct column *pods = &sched->columns[DIM_PODS];
+	ret->head = head;
+	ret->node = node;
+	ret->pods = pods->alloc[node->slot] - pods->used[node->slot];
+	ret->devices = 0;
+	for (size_t i = 0; i < node->device_count; i++)
+		ret->devices += filter_device(shape->spec, &node->devices[i]);
+	ASSERT(shape->spec->amount_count <= ARRAY_COUNT(ret->amounts));
+	for (size_t i = 0; i < shape->spec->amount_count; i++) {
+		uint32_t dim = shape->dims[i];
+		ret->amounts[i] = dim == DIM_NONE ? 0
+						  : sched->columns[dim].alloc[node->slot] -
+							    sched->columns[dim].used[node->slot];
+	}
+}
+
+static void room_add(struct room *room, const struct pod *leaving)
+{
+	const struct shape *shape = room->head->shape;
+	room->pods++;
+	for (size_t i = 0; i < shape->spec->amount_count; i++)
+		room->amounts[i] += amount_of(leaving, shape->dims[i]);
+	for (size_t i = 0; leaving->shape->spec->gpu_count > 0 && i < room->node->device_count;
+	     i++) {
+		const struct device *device = &room->node->devices[i];
+		if (device->holder == leaving && filter_device_kind(shape->spec, device))
+			room->devices++;
+	}
+}
+
+static struct leaving *list_leaving(struct sched *sched, const struct node *node, size_t *ret_count)
+{
+	size_t count = (size_t)sched->columns[DIM_PODS].used[node->slot], i = 0;
+	struct leaving *list = core_alloc(count, sizeof *list);
+	for (const struct link *at = node->pods.next; at != &node->pods; at = at->next) {
+		const struct pod *pod = LINK_OF((uintptr_t)at, struct pod, on_node);
+		ASSERT(i < count);
+		shape_ready_dims(sched, pod->shape);
+		list[i++] = (struct leaving){ reserve_end_ms(pod, sched->now_ms), pod };
+	}
+	qsort(list, count, sizeof *list, compare_leaving);
+	*ret_count = count;
+	return list;
+}
+
+// The instant from which the head fits on the node if nobody else comes.
+static int64_t find_start_ms(struct sched *sched, const struct pod *head, const struct node *node)
+{
+	struct room room;
+	size_t count;
+	if (!could_hold(sched, head->shape, node->slot))
+		return IMPOSSIBLE_MS;
+	room_now(sched, head, node, &room);
+	struct leaving *list = list_leaving(sched, node, &count);
+	int64_t start_ms = has_room(&room) ? FITS_NOW_MS : SCHED_NEVER_MS;
+	for (size_t i = 0; i < count && start_ms == SCHED_NEVER_MS; i++) {
+		room_add(&room, list[i].pod);
+		if (list[i].end_ms == SCHED_NEVER_MS)
+			break;
+		if (has_room(&room))
+			start_ms = list[i].end_ms;
+	}
+	for (size_t i = 0; i < count; i++) { // whoever holds a port of it must have left
+		if (filter_ports_clash(head->shape->spec, list[i].pod->shape->spec))
+			start_ms = max_i64(start_ms, list[i].end_ms);
+	}
+	free(list);
+	return start_ms;
+}
+
+// ---- which node
+
+static void drop_starts(struct head *head)
+{
+	free(head->starts_ms);
+	head->starts_ms = NULL;
+	head->cap = 0;
+	head->load_gen = 0;
+}
+
+static void refresh_starts(struct sched *sched, struct head *head)
+{
+	if (head->cap < sched->slot_cap)
+		drop_starts(head);
+	if (head->starts_ms == NULL) {
+		head->starts_ms = core_alloc(sched->slot_cap, sizeof *head->starts_ms);
+		head->cap = sched->slot_cap;
+	}
+	for (uint32_t slot = 0; slot < sched->slot_count; slot++) {
+		const struct node *node = sched->nodes[slot];
+		bool is_late = head->starts_ms[slot] != FITS_NOW_MS &&
+			       head->starts_ms[slot] <= sched->now_ms;
+		if (sched->load_gens[slot] <= head->load_gen && !is_late)
+			continue;
+		head->starts_ms[slot] = node == NULL ? IMPOSSIBLE_MS
+						     : find_start_ms(sched, head->pod, node);
+	}
+	head->load_gen = sched->load_gen;
+}
+
+static bool is_taken(const struct sched *sched, size_t head_no, uint32_t slot)
+{
+	for (size_t i = 0; i < head_no; i++) {
+		if (sched->heads[i]->node == sched->nodes[slot])
+			return true;
+	}
+	return false;
+}
+
+static bool is_near(struct sched *sched, struct affinity *affinity, uint32_t slot)
+{
+	return affinity == NULL || affinity_check(affinity, sched->nodes[slot]) == 0;
+}
+
+// Earliest start; where none can be told, the least that has to become free; then the node that
+// it has already, then the first by slot.
+static struct node *choose(struct sched *sched, size_t head_no, int64_t *ret_start_ms)
+{
+	struct head *head = sched->heads[head_no];
+	const struct shape *shape = head->pod->shape;
+	struct affinity *affinity = affinity_new(sched, head->pod);
+	struct node *best = NULL;
+	int64_t best_start_ms = IMPOSSIBLE_MS, best_short = 0;
+	for (uint32_t slot = 0; slot < sched->slot_count; slot++) {
+		int64_t start_ms = head->starts_ms[slot];
+		if (start_ms == IMPOSSIBLE_MS || start_ms > best_start_ms ||
+		    is_taken(sched, head_no, slot) || !is_near(sched, affinity, slot))
+			continue;
+		bool is_told = start_ms != SCHED_NEVER_MS;
+		int64_t missing = is_told ? 0 : shortfall(sched, shape, slot);
+		bool is_better = start_ms < best_start_ms || missing < best_short ||
+				 (missing == best_short && sched->nodes[slot] == head->node);
+		if (!is_better)
+			continue;
+		best = sched->nodes[slot];
+		best_start_ms = start_ms;
+		best_short = missing;
+	}
+	affinity_free(affinity);
+	*ret_start_ms = best_start_ms;
+	return best;
+}
+
+// ---- who is a head
+
+static bool is_before(const struct pod *a, const struct pod *b)
+{
+	return tree_key_cmp(&a->key, &b->key) < 0;
+}
+
+// No node could ever hold it, or it waits for more than room.
+static bool is_hopeless(struct sched *sched, const struct pod *pod)
+{
+	struct shape *shape = pod->shape;
+	bool is_unfit = true, is_far = true;
+	if (shape->unfit_gen == sched->gen)
+		return true;
+	struct affinity *affinity = affinity_new(sched, pod);
+	for (uint32_t slot = 0; slot < sched->slot_count && is_far; slot++) {
+		if (!could_hold(sched, shape, slot))
+			continue;
+		is_unfit = false;
+		is_far = !is_near(sched, affinity, slot);
+	}
+	affinity_free(affinity);
+	if (is_unfit)
+		shape->unfit_gen = sched->gen;
+	return is_far;
+}
+
+struct line { // the first of a pool
+	uint64_t pool;
+	struct pod *pods[SCHED_HEADS_PER_POOL_MAX];
+	size_t count;
+};
+struct lines {
+	struct line items[SCHED_HEADS_MAX];
+	size_t count;
+};
+
+static struct line *find_line(struct lines *lines, uint64_t pool)
+{
+	for (size_t i = 0; i < lines->count; i++) {
+		if (lines->items[i].pool == pool)
+			return &lines->items[i];
+	}
+	if (lines->count == SCHED_HEADS_MAX)
+		return NULL;
+	lines->items[lines->count] = (struct line){ .pool = pool };
+	return &lines->items[lines->count++];
+}
+
+static void stand_in_line(struct sched *sched, struct lines *lines, struct pod *pod)
+{
+	struct shape *shape = pod->shape;
+	shape_ready(sched, shape);
+	struct line *line = find_line(lines, shape->pool);
+	if (line == NULL)
+		return;
+	size_t at = line->count;
+	while (at > 0 && is_before(pod, line->pods[at - 1]))
+		at--;
+	bool is_in = at > 0 && line->pods[at - 1] == pod;
+	if (is_in || at == sched->heads_per_pool || is_hopeless(sched, pod))
+		return;
+	line->count = min_size(line->count + 1, sched->heads_per_pool);
+	memmove(&line->pods[at + 1], &line->pods[at],
+		(line->count - at - 1) * sizeof line->pods[0]);
+	line->pods[at] = pod;
+}
+
+static void gather(struct sched *sched, struct lines *lines)
+{
+	for (size_t i = 0; i < sched->head_count; i++) // one that is about to be tried stays
+		stand_in_line(sched, lines, sched->heads[i]->pod);
+	for (struct link *at = sched->parked.next; at != &sched->parked; at = at->next) {
+		const struct shape *shape = LINK_OF(at, struct shape, in_parked);
+		struct tree_node *node = tree_first(&shape->waiting);
+		for (size_t i = 0; i < sched->heads_per_pool && node != NULL; i++) {
+			stand_in_line(sched, lines, LINK_OF(node, struct pod, in_shape));
+			node = tree_next(node);
+		}
+	}
+	for (struct link *at = sched->held.next; at != &sched->held; at = at->next)
+		stand_in_line(sched, lines, LINK_OF(at, struct pod, in_place));
+}
+
+static void release(struct sched *sched, struct head *head)
+{
+	if (head->node != NULL) {
+		head->node->reserved = NULL;
+		core_touch(sched, head->node);
+	}
+	head->node = NULL;
+}
+
+static void free_head(struct sched *sched, size_t head_no)
+{
+	struct head *head = sched->heads[head_no];
+	release(sched, head);
+	head->pod->head = NULL;
+	drop_starts(head);
+	free(head);
+	sched->head_count--;
+	memmove(&sched->heads[head_no], &sched->heads[head_no + 1],
+		(sched->head_count - head_no) * sizeof(struct head *));
+}
+
+static void add_head(struct sched *sched, struct pod *pod)
+{
+	size_t at = sched->head_count;
+	while (at > 0 && is_before(pod, sched->heads[at - 1]->pod))
+		at--;
+	if (at == SCHED_HEADS_MAX)
+		return;
+	if (sched->head_count == SCHED_HEADS_MAX)
+		free_head(sched, SCHED_HEADS_MAX - 1);
+	memmove(&sched->heads[at + 1], &sched->heads[at],
+		(sched->head_count - at) * sizeof(struct head *));
+	pod->head = core_alloc(1, sizeof *pod->head);
+	*pod->head = (struct head){ .pod = pod, .start_ms = SCHED_NEVER_MS };
+	sched->heads[at] = pod->head;
+	sched->head_count++;
+}
+
+static bool stands_in(const struct lines *lines, const struct pod *pod)
+{
+	for (size_t i = 0; i < lines->count; i++) {
+		for (size_t k = 0; k < lines->items[i].count; k++) {
+			if (lines->items[i].pods[k] == pod)
+				return true;
+		}
+	}
+	return false;
+}
+
+static void elect(struct sched *sched)
+{
+	struct lines lines = { .count = 0 };
+	sched->are_heads_stale = false;
+	sched->elect_gen = sched->gen;
+	gather(sched, &lines);
+	for (size_t i = sched->head_count; i > 0; i--) {
+		if (!stands_in(&lines, sched->heads[i - 1]->pod))
+			free_head(sched, i - 1);
+	}
+	for (size_t i = 0; i < lines.count; i++) {
+		for (size_t k = 0; k < lines.items[i].count; k++) {
+			if (lines.items[i].pods[k]->head == NULL)
+				add_head(sched, lines.items[i].pods[k]);
+		}
+	}
+}
+
+// ---- keeping it up to date
+
+static void settle(struct sched *sched, size_t head_no)
+{
+	struct head *head = sched->heads[head_no];
+	int64_t start_ms;
+	shape_ready(sched, head->pod->shape);
+	refresh_starts(sched, head);
+	struct node *node = choose(sched, head_no, &start_ms);
+	if (node != head->node) {
+		release(sched, head);
+		if (node != NULL && node->reserved != NULL)
+			release(sched, node->reserved); // of one behind it
+	} else if (node != NULL && start_ms != head->start_ms &&
+		   (start_ms > head->start_ms || head->start_ms == SCHED_NEVER_MS)) {
+		core_touch(sched, node); // more pods end before
+	}
+	head->node = node;
+	head->start_ms = node == NULL ? SCHED_NEVER_MS : start_ms;
+	if (node != NULL)
+		node->reserved = head;
+}
+
+void reserve_refresh(struct sched *sched)
+{
+	bool is_new = sched->are_heads_stale || sched->elect_gen != sched->gen;
+	if (sched->heads_per_pool == 0)
+		return;
+	if (is_new)
+		elect(sched);
+	if (!is_new && sched->settled_gen == sched->load_gen &&
+	    sched->now_ms < reserve_wake_ms(sched))
+		return;
+	for (size_t i = 0; i < sched->head_count; i++)
+		settle(sched, i);
+	sched->settled_gen = sched->load_gen;
+}
+
+int64_t reserve_wake_ms(const struct sched *sched)
+{
+	int64_t wake_ms = INT64_MAX;
+	for (size_t i = 0; i < sched->head_count; i++) {
+		const struct head *head = sched->heads[i];
+		bool is_told = head->start_ms != FITS_NOW_MS && head->start_ms != SCHED_NEVER_MS;
+		if (head->node != NULL && is_told)
+			wake_ms = min_i64(wake_ms, head->start_ms);
+	}
+	return wake_ms;
+}
+
+void reserve_parked(struct sched *sched, const struct pod *pod)
+{
+	size_t count = 0;
+	if (pod->head != NULL || pod->shape->unfit_gen == sched->gen)
+		return;
+	for (size_t i = 0; i < sched->head_count; i++) {
+		const struct pod *head = sched->heads[i]->pod;
+		if (head->shape->pool != pod->shape->pool)
+			continue;
+		count++;
+		if (is_before(pod, head))
+			sched->are_heads_stale = true;
+	}
+	if (count < sched->heads_per_pool)
+		sched->are_heads_stale = true;
+}
+
+void reserve_leave(struct sched *sched, struct pod *pod)
+{
+	if (pod->head == NULL)
+		return;
+	size_t head_no = 0;
+	while (sched->heads[head_no] != pod->head)
+		head_no++;
+	free_head(sched, head_no);
+	sched->are_heads_stale = true;
+}
+
+void reserve_drop_node(struct sched *sched, struct node *node)
+{
+	if (node->reserved != NULL) {
+		node->reserved->node = NULL;
+		sched->are_heads_stale = true;
+	}
+	core_load_changed(sched, node);
+}
+
+void sched_heads_set(struct sched *sched, size_t per_pool)
+{
+	sched->heads_per_pool = min_size(per_pool, SCHED_HEADS_PER_POOL_MAX);
+	while (sched->head_count > 0)
+		free_head(sched, sched->head_count - 1);
+	sched->are_heads_stale = true;
+}
+
+// ---- what it means for others
+
+bool reserve_allows(struct sched *sched, const struct pod *pod, const struct node *node)
+{
+	const struct head *head = node->reserved;
+	if (head == NULL || !is_before(head->pod, pod))
+		return true;
+	int64_t duration_ms = 1000 * pod->shape->spec->duration_s;
+	if (head->start_ms != SCHED_NEVER_MS && duration_ms > 0 &&
+	    sched->now_ms + duration_ms <= head->start_ms)
+		return true;
+	struct room room;
+	room_now(sched, head->pod, node, &room);
+	for (const struct link *at = node->pods.next; at != &node->pods; at = at->next) {
+		const struct pod *other = LINK_OF((uintptr_t)at, struct pod, on_node);
+		if (head->start_ms != SCHED_NEVER_MS &&
+		    reserve_end_ms(other, sched->now_ms) <= head->start_ms)
+			room_add(&room, other);
+	}
+	return has_room_beside(&room, pod);
+}
+
+size_t sched_reservations(const struct sched *sched, struct sched_reservation ret[SCHED_HEADS_MAX])
+{
+	size_t count = 0;
+	for (size_t i = 0; i < sched->head_count; i++) {
+		const struct head *head = sched->heads[i];
+		if (head->node != NULL)
+			ret[count++] = (struct sched_reservation){ head->pod->uid, head->node->name,
+								   max_i64(head->start_ms,
+									   sched->now_ms) };
+	}
+	return count;
+}
+
+const char *reserve_check(const struct sched *sched)
+{
+	for (size_t i = 0; i < sched->head_count; i++) {
+		const struct head *head = sched->heads[i];
+		if (head->pod->head != head || head->pod->state != SCHED_STATE_WAITING)
+			return "a reservation is for a pod that does not wait";
+		if (i > 0 && !is_before(sched->heads[i - 1]->pod, head->pod))
+			return "reservations are not in queue order";
+		if (head->node != NULL && head->node->reserved != head)
+			return "two reservations are for one node";
+	}
+	return NULL;
+}

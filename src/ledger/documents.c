@@ -2,7 +2,7 @@
 #include "billing/book.h"
 #include "ledger/ledger_priv.h"
 
-enum { ARENA_BYTES = 64 * 1024 * 1024 };
+enum { ARENA_BYTES = 64 * 1024 * 1024, EXPORT_PART_ROWS = 5000 };
 
 const char *ledger_document_name(ledger_document kind)
 {
@@ -75,27 +75,71 @@ err_status ledger_document_get(struct ledger *ledger, ledger_document kind, stru
 	return ERR_OK;
 }
 
+// Behind which a part of an export begins.
+struct place {
+	int64_t t_s, seq;
+	struct str source, boot;
+};
+
 struct export
 {
 	ledger_line_fn *fn;
 	void *arg;
+	struct arena *arena; // of places
+	struct place place;
+	size_t rows; // of this part
+	bool is_stopped;
 };
 
 static bool pass_line(void *arg, const struct sql_value *columns, size_t column_count)
 {
-	ASSERT(column_count == 1);
+	ASSERT(column_count == 5);
 	struct export *export = arg;
-	return export->fn(export->arg, columns[0].text);
+	if (++export->rows == EXPORT_PART_ROWS)
+		export->place = (struct place){ .t_s = columns[1].number,
+						.seq = columns[4].number,
+						.source = arena_dup(export->arena, columns[2].text),
+						.boot = arena_dup(export->arena, columns[3].text) };
+	export->is_stopped = !export->fn(export->arg, columns[0].text);
+	return !export->is_stopped;
 }
 
+static err_status export_part(struct ledger *ledger, int64_t to_s, struct str tenant,
+			      struct export *export, struct err *err)
+{
+	struct sql_value args[] = { sql_int(export->place.t_s),
+				    sql_text(export->place.source),
+				    sql_text(export->place.boot),
+				    sql_int(export->place.seq),
+				    sql_int(to_s),
+				    sql_text(tenant),
+				    sql_int(EXPORT_PART_ROWS) };
+	export->rows = 0;
+	return sql_run(ledger->sql,
+		       "SELECT content, t_s, source, boot, seq FROM usage_events"
+		       " WHERE (t_s, source, boot, seq) > (?1, ?2, ?3, ?4) AND t_s < ?5"
+		       " AND disputed = 0 AND (?6 = '' OR tenant = ?6)"
+		       " ORDER BY t_s, source, boot, seq LIMIT ?7",
+		       args, ARRAY_COUNT(args), pass_line, export, err);
+}
+
+// In parts, so that no statement meets the time limit of a database, however long the ledger is.
 err_status ledger_export(struct ledger *ledger, int64_t from_s, int64_t to_s, struct str tenant,
 			 ledger_line_fn *fn, void *arg, struct err *err)
 {
-	struct export export = { fn, arg };
-	struct sql_value args[] = { sql_int(from_s), sql_int(to_s), sql_text(tenant) };
-	return sql_run(ledger->sql,
-		       "SELECT content FROM usage_events WHERE t_s >= ?1 AND t_s < ?2"
-		       " AND disputed = 0 AND (?3 = '' OR tenant = ?3)"
-		       " ORDER BY t_s, source, boot, seq",
-		       args, 3, pass_line, &export, err);
+	AUTO(arena_freep) struct arena *arena = arena_new(ARENA_BYTES);
+	// A source is never empty: behind this place comes the first event of from_s.
+	struct export export = {
+		.fn = fn, .arg = arg, .arena = arena, .place = { from_s, 0, STR(""), STR("") }
+	};
+	if (arena == NULL)
+		return err_set(err, ERR_LIMIT, "no memory for the export");
+	do {
+		err_status status = export_part(ledger, to_s, tenant, &export, err);
+		if (status != ERR_OK)
+			return status;
+		if (export.place.source.data == NULL || export.place.boot.data == NULL)
+			return err_set(err, ERR_LIMIT, "no memory for the export");
+	} while (!export.is_stopped && export.rows == EXPORT_PART_ROWS);
+	return ERR_OK;
 }

@@ -225,6 +225,54 @@ static struct str energy_lines(struct buf *out, int64_t from, int64_t count)
 	return buf_str(out);
 }
 
+struct order {
+	size_t count, stop_at;
+	bool is_sorted;
+};
+
+// All of one instant: only their numbers tell them apart.
+static bool check_order(void *arg, struct str line)
+{
+	struct order *order = arg;
+	char want[40];
+	(void)snprintf(want, sizeof want, "\"seq\":%zu,", order->count);
+	char text[512];
+	(void)snprintf(text, sizeof text, STR_FMT, STR_ARG(line));
+	order->is_sorted = order->is_sorted && strstr(text, want) != NULL;
+	return ++order->count != order->stop_at;
+}
+
+// An export is read in parts; where one ends, nothing is lost and nothing comes twice.
+static void test_long_export(struct check *c)
+{
+	enum { EVENTS = 12001 };
+	struct sql *sql = NULL;
+	struct err err = { 0 };
+	struct ledger *ledger = open_ledger(c, "sqlite::memory:", true, &sql);
+	struct ledger_cursor cursor;
+	AUTO(buf_done) struct buf lines = { 0 };
+	CHECK_INT(c, "taken",
+		  ledger_append(ledger, STR("n"), energy_lines(&lines, 0, EVENTS), NOON_S, &cursor,
+				&err),
+		  ERR_OK);
+	struct order order = { 0, 0, true };
+	struct str all = STR("");
+	CHECK_INT(c, "export", ledger_export(ledger, 0, INT64_MAX, all, check_order, &order, &err),
+		  ERR_OK);
+	CHECK_INT(c, "each", order.count, EVENTS);
+	CHECK(c, "once, in order", order.is_sorted);
+	order = (struct order){ 0, 5000, true };
+	CHECK_INT(c, "export", ledger_export(ledger, 0, INT64_MAX, all, check_order, &order, &err),
+		  ERR_OK);
+	CHECK_INT(c, "stopped where a part ends", order.count, 5000);
+	order = (struct order){ 0, 0, true };
+	CHECK_INT(c, "of nobody",
+		  ledger_export(ledger, 0, INT64_MAX, STR("x"), check_order, &order, &err), ERR_OK);
+	CHECK_INT(c, "of nobody", order.count, 0);
+	ledger_free(ledger);
+	sql_close(sql);
+}
+
 // Batches of ten; the child is killed at some point: what it reported is there, and no batch is
 // there in part.
 static void test_kill(struct check *c, const char *folder)
@@ -319,6 +367,7 @@ int main(void)
 	test_future(&c);
 	test_owner(&c);
 	test_documents(&c);
+	test_long_export(&c);
 	test_kill(&c, folder);
 	test_full_disk(&c, folder);
 	(void)snprintf(command, sizeof command, "rm -rf %s", folder);

@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void plan(const struct dp_config *config)
 {
 	enum { GPUS = 3 };
-	static const bool nothing_held_back[GPU_MAX] = { false };
+	static const char *const nothing_held_back[GPU_MAX] = { NULL };
 	struct monitor_gpu gpus[GPUS] = { 0 };
 	const char *names[OFFER_RESOURCES_MAX];
 	struct offer offer;

@@ -88,7 +88,7 @@ static void on_look(void *arg)
 	struct agent *agent = arg;
 	join_pods(agent);
 	for (size_t i = 0; i < GPU_MAX; i++) {
-		if (!agent->is_held_back[i])
+		if (agent->held_back[i] == NULL)
 			continue;
 		agent_offer(agent); // it may be free now
 		return;
@@ -376,7 +376,7 @@ static err_status start_kubelet(struct agent *agent, struct err *err)
 				.pods = agent->pods,
 				.usage = meter_usage(agent->meter),
 				.offer = &agent->offer,
-				.is_held_back = agent->is_held_back,
+				.held_back = agent->held_back,
 				.inject = { &agent->dp, from->driver_root },
 				.expects_plans = agent->pods != NULL && from->plan_key_file != NULL,
 				.world = loop_world(agent->loop) };

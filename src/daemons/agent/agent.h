@@ -24,8 +24,8 @@ struct agent {
 	struct node_label *label; // NULL: no configurations by label
 	struct offer offer;
 	uint64_t form_changed_ns[GPU_MAX]; // by slot, 0: not
-	bool is_held_back[GPU_MAX];
-	bool is_offer_bad; // these GPUs cannot be offered as configured
+	const char *held_back[GPU_MAX];    // by slot, why it is given to nobody for now; else NULL
+	bool is_offer_bad;                 // these GPUs cannot be offered as configured
 	char offer_why[400];
 	struct loop_timer *settle;
 	struct resources *resources;

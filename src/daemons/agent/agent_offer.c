@@ -3,29 +3,34 @@
 #include "daemons/agent/agent.h"
 
 #include "daemons/agent/cdi.h"
+#include "daemons/agent/mps.h"
 #include "sys/log.h"
 
 #include <stdio.h>
 
 // After a GPU's form changed, until what was just given out in the old form has shown.
 static const uint64_t SETTLE_NS = 3000 * UINT64_C(1000000);
+static const uint64_t MPS_LOOK_NS = 1000 * UINT64_C(1000000);
 
 static bool is_same_form(const struct offer_gpu *a, const struct offer_gpu *b)
 {
 	return a->replicas == b->replicas && strcmp(a->resource, b->resource) == 0;
 }
 
-// A GPU of which somebody holds the old form is given to nobody in the new one.
-static void hold_back(struct agent *agent)
+// A GPU of which somebody holds the old form is given to nobody in the new one; shares under MPS
+// are given while their daemon serves.
+static const char *why_held_back(const struct agent *agent, uint32_t slot)
 {
-	uint64_t now_ns = loop_now_ns(agent->loop);
-	for (uint32_t slot = 0; slot < agent->offer.count; slot++) {
-		uint64_t since_ns = agent->form_changed_ns[slot];
-		agent->is_held_back[slot] =
-			(since_ns != 0 && now_ns - since_ns < SETTLE_NS) ||
-			offer_is_held_otherwise(&agent->offer.gpus[slot], meter_usage(agent->meter),
-						monitor_gpu(agent->monitor, slot)->info.uuid);
-	}
+	const struct offer_gpu *offered = &agent->offer.gpus[slot];
+	uint64_t since_ns = agent->form_changed_ns[slot];
+	if (agent->offer.sharing == DP_MPS && offered->replicas > 0 &&
+	    !mps_is_ready(agent->dp.mps_root, offered->resource))
+		return "the MPS control daemon does not answer";
+	bool is_settling = since_ns != 0 && loop_now_ns(agent->loop) - since_ns < SETTLE_NS;
+	if (is_settling || offer_is_held_otherwise(offered, meter_usage(agent->meter),
+						   monitor_gpu(agent->monitor, slot)->info.uuid))
+		return "it is still held as it was offered before";
+	return NULL;
 }
 
 static bool write_cdi(struct agent *agent)
@@ -88,9 +93,12 @@ void agent_offer(struct agent *agent)
 	// The specification first: a device must not be offered before its name resolves.
 	if (agent->offer.count == 0 || !write_cdi(agent))
 		return;
-	hold_back(agent);
+	for (uint32_t slot = 0; slot < agent->offer.count; slot++)
+		agent->held_back[slot] = why_held_back(agent, slot);
 	resources_offer(agent->resources, &agent->offer, monitor_gpus(agent->monitor),
-			agent->is_held_back);
+			agent->held_back);
+	if (agent->offer.sharing == DP_MPS)
+		loop_timer_set(agent->settle, MPS_LOOK_NS);
 }
 
 static err_status apply(void *arg, const struct dp_config *config, struct err *err)

@@ -284,9 +284,9 @@ static err_status check_id(struct grant *grant, const char *resource, struct str
 	if (!health_is_offered(&gpu->health))
 		return err_set(err, ERR_UNAVAILABLE, "device %s is unhealthy: %s", gpu->info.uuid,
 			       gpu->health.reason);
-	if (grant->is_held_back[slot])
-		return err_set(err, ERR_UNAVAILABLE,
-			       "device %s is still held as it was offered before", gpu->info.uuid);
+	if (grant->held_back[slot] != NULL)
+		return err_set(err, ERR_UNAVAILABLE, "device %s: %s", gpu->info.uuid,
+			       grant->held_back[slot]);
 	*ret_slot = slot;
 	return ERR_OK;
 }
@@ -331,9 +331,11 @@ err_status grant_allocate(struct grant *grant, const char *resource,
 				continue;
 			container.gpus[container.count++] =
 				&monitor_gpu(grant->monitor, slot)->info;
-			container.is_mps = container.is_mps ||
-					   (grant->offer->sharing == DP_MPS &&
-					    grant->offer->gpus[slot].replicas > 0);
+			if (grant->offer->sharing != DP_MPS ||
+			    grant->offer->gpus[slot].replicas == 0)
+				continue;
+			container.mps_shares = (uint32_t)request->items[i].count;
+			container.mps_of = grant->offer->gpus[slot].replicas;
 		}
 		if (!inject_put(&grant->inject, &container, out))
 			return err_set(err, ERR_LIMIT, "no memory for the answer");

@@ -17,7 +17,7 @@ struct grant {
 	struct pods *pods; // NULL: no plans
 	const struct usage *usage;
 	const struct offer *offer;
-	const bool *is_held_back; // by slot
+	const char *const *held_back; // by slot, why, or NULL
 	struct inject inject;
 	bool expects_plans; // there is a key to check them with: a plan may be on its way
 	const struct world *world;

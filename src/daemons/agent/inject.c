@@ -13,7 +13,7 @@
 #define MPS_CONTAINER_DIR "/mps"
 
 enum {
-	ENVS_MAX = 8,
+	ENVS_MAX = 12,
 	MOUNTS_MAX = GPU_MAX + 4,
 	NODES_MAX = GPU_MAX + 8,
 	ARENA_BYTES = 256 * 1024,
@@ -147,7 +147,16 @@ static void add_mps(const struct inject *inject, const struct inject_request *re
 	const char *root = inject->config->mps_root;
 	const char *pipe =
 		arena_printf(answer->arena, MPS_CONTAINER_DIR "/%s/pipe", request->resource);
+	ASSERT(request->count == 1 && request->mps_shares <= request->mps_of);
+	uint64_t memory_mib = gpu_memory_mib(request->gpus[0]);
+	uint32_t percent = 100 * request->mps_shares / request->mps_of;
 	add_env(answer, "CUDA_MPS_PIPE_DIRECTORY", pipe);
+	// A client may only lower what the daemon allows; there its GPU is device 0.
+	add_env(answer, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
+		arena_printf(answer->arena, "0=%" PRIu64 "M",
+			     memory_mib * request->mps_shares / request->mps_of));
+	add_env(answer, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
+		arena_printf(answer->arena, "%" PRIu32, percent == 0 ? 1 : percent));
 	add_mount(answer, arena_printf(answer->arena, "%s/%s/pipe", root, request->resource), pipe,
 		  false);
 	add_mount(answer, arena_printf(answer->arena, "%s/shm", root), "/dev/shm", false);
@@ -166,7 +175,7 @@ bool inject_put(const struct inject *inject, const struct inject_request *reques
 		add_older(inject, request, &answer);
 	else // runtimes with a hook of their own must add nothing to the CDI names
 		add_env(&answer, "NVIDIA_VISIBLE_DEVICES", "void");
-	if (request->is_mps)
+	if (request->mps_of > 0)
 		add_mps(inject, request, &answer);
 	answer.parts.envs = answer.envs;
 	answer.parts.mounts = answer.mounts;

@@ -17,7 +17,7 @@ struct inject_request {                       // of one container
 	const struct gpu_info *gpus[GPU_MAX]; // each once, ascending
 	size_t count;
 	const char *resource;
-	bool is_mps;
+	uint32_t mps_shares, mps_of; // of its one GPU; 0: no MPS
 };
 
 // Appends the container's answer; false: no memory.

@@ -7,6 +7,8 @@
 #include <stdio.h>
 
 // A device at its largest: both lengths of its message, "Unhealthy", a NUMA node, the UUID.
+// Clients of one MPS server: since Volta, and before.
+enum { MPS_CLIENTS_MAX = 48, MPS_CLIENTS_OLD_MAX = 16, MPS_CLIENTS_MAJOR = 7 };
 enum { DEVICE_BYTES = 2 + 2 + 40 + 11 + 8 };
 
 static size_t digits(size_t value)
@@ -64,6 +66,13 @@ static err_status assign(const struct dp_config *config, const char *resource,
 				       gpu->index, gpu->uuid);
 		found = shared;
 	}
+	uint32_t clients_max = gpu->compute_major >= MPS_CLIENTS_MAJOR ? MPS_CLIENTS_MAX
+								       : MPS_CLIENTS_OLD_MAX;
+	if (found != NULL && config->sharing == DP_MPS && found->replicas > clients_max)
+		return err_set(err, ERR_INVALID,
+			       "GPU %" PRIu32 " (%s) serves at most %" PRIu32 " clients by MPS, "
+			       "not %" PRIu32 " replicas",
+			       gpu->index, gpu->uuid, clients_max, found->replicas);
 	*ret = (struct offer_gpu){ .replicas = found == NULL ? 0 : found->replicas };
 	(void)snprintf(ret->resource, sizeof ret->resource, "%.63s",
 		       found == NULL ? resource : found->renamed);
@@ -135,7 +144,7 @@ size_t offer_resources(const struct offer *offer, const char *ret_names[OFFER_RE
 }
 
 void offer_put_list(struct buf *out, const struct offer *offer, const char *resource,
-		    const struct monitor_gpu *gpus, const bool is_held_back[GPU_MAX])
+		    const struct monitor_gpu *gpus, const char *const held_back[GPU_MAX])
 {
 	for (uint32_t slot = 0; slot < offer->count; slot++) {
 		const struct offer_gpu *offered = &offer->gpus[slot];
@@ -151,7 +160,7 @@ void offer_put_list(struct buf *out, const struct offer *offer, const char *reso
 			const struct dp_device device = {
 				.id = { id, (size_t)n },
 				.is_healthy = health_is_offered(&gpu->health) &&
-					      !is_held_back[slot],
+					      held_back[slot] == NULL,
 				.numa_node = gpu->info.numa_node,
 			};
 			dp_put_list(out, &device, 1);

@@ -34,9 +34,9 @@ MUST_USE err_status offer_plan(const struct dp_config *config, const char *resou
 			       struct err *err);
 // The names, each once, sorted; borrowed from the offer.
 size_t offer_resources(const struct offer *offer, const char *ret_names[OFFER_RESOURCES_MAX]);
-// The whole list of one resource. is_held_back: by slot, for now not to be given to anybody.
+// The whole list of one resource. held_back: by slot, why it is given to nobody for now, or NULL.
 void offer_put_list(struct buf *out, const struct offer *offer, const char *resource,
-		    const struct monitor_gpu *gpus, const bool is_held_back[GPU_MAX]);
+		    const struct monitor_gpu *gpus, const char *const held_back[GPU_MAX]);
 // "UUID" or "UUID::N" into its parts; false: neither.
 MUST_USE bool offer_id_parse(struct str id, struct str *ret_uuid, uint32_t *ret_share);
 // Whether a name of a resource may be one of ours: it has the domain of whole GPUs.

@@ -112,7 +112,7 @@ static void withdraw(struct resources *resources, struct entry *entry)
 }
 
 void resources_offer(struct resources *resources, const struct offer *offer,
-		     const struct monitor_gpu *gpus, const bool is_held_back[GPU_MAX])
+		     const struct monitor_gpu *gpus, const char *const held_back[GPU_MAX])
 {
 	const char *names[OFFER_RESOURCES_MAX];
 	bool is_named[ARRAY_COUNT(resources->entries)] = { false };
@@ -124,7 +124,7 @@ void resources_offer(struct resources *resources, const struct offer *offer,
 			continue;
 		is_named[entry - resources->entries] = true;
 		entry->withdrawn_at_ns = 0;
-		offer_put_list(&list, offer, names[i], gpus, is_held_back);
+		offer_put_list(&list, offer, names[i], gpus, held_back);
 		ASSERT(buf_ok(&list)); // the offer was planned within the limit
 		plugin_set_list(entry->plugin, buf_str(&list));
 	}

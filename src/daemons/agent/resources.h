@@ -15,7 +15,7 @@ MUST_USE err_status resources_new(struct loop *loop, const struct plugin_config 
 void resources_free(struct resources *resources); // NULL allowed
 // What is offered from now on.
 void resources_offer(struct resources *resources, const struct offer *offer,
-		     const struct monitor_gpu *gpus, const bool is_held_back[GPU_MAX]);
+		     const struct monitor_gpu *gpus, const char *const held_back[GPU_MAX]);
 void resources_restart(struct resources *resources);       // a new kubelet
 void resources_check_sockets(struct resources *resources); // restarts whose socket has gone
 void resources_ask_again(struct resources *resources);

@@ -249,6 +249,10 @@ static void check_plans(struct check *c)
 		{ "twice",
 		  ENTRIES("{name: gpu, replicas: 2}, {name: gpu, replicas: 3, devices: [2]}"),
 		  "!GPU 2 (GPU-2) is selected by two entries" },
+		{ "too many clients",
+		  "version: v1\nflags: {mpsRoot: /m}\nsharing: {mps: "
+		  "{resources: [{name: gpu, replicas: 17}]}}\n",
+		  "!GPU 0 (GPU-0) serves at most 16 clients by MPS, not 17 replicas" },
 		{ "too many together", ENTRIES("{name: gpu, replicas: 30000}"),
 		  "!nvidia.com/gpu: the list of 120000 devices would have 8400000 bytes" },
 	};
@@ -283,7 +287,7 @@ static void check_lists(struct check *c)
 	struct monitor_gpu gpus[GPUS];
 	struct offer offer = { .count = GPUS };
 	const char *names[OFFER_RESOURCES_MAX];
-	static const bool nothing_held_back[GPU_MAX] = { false };
+	static const char *const nothing_held_back[GPU_MAX] = { NULL };
 	AUTO(buf_done) struct buf list = { 0 };
 	fill_gpus(gpus);
 	for (uint32_t i = 0; i < GPUS; i++) {

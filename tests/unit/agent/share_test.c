@@ -5,6 +5,7 @@
 #include "check.h"
 #include "rig.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -280,6 +281,57 @@ static void check_injection(struct check *c)
 	}
 }
 
+static bool has_mps(void) { return shared_count() == 16 && bad_shares() == 0; }
+static bool has_dead_mps(void) { return shared_count() == 16 && bad_shares() == 16; }
+
+// A control daemon as far as it can be seen: somebody who listens behind its pipe.
+static void check_mps(struct check *c)
+{
+	struct fake_answer answer;
+	AUTO(buf_done) struct buf file = { 0 };
+	AUTO(buf_done) struct buf want = { 0 };
+	char command[600], path[400];
+	buf_printf(&file,
+		   "version: v1\nflags: {mpsRoot: %s/mps}\nsharing:\n  mps:\n    renameByDefault: "
+		   "true\n"
+		   "    failRequestsGreaterThanOne: false\n    resources: [{name: gpu, replicas: "
+		   "4}]\n",
+		   rig.root);
+	configure(file.data, true);
+	WAIT(c, "without its daemon nothing is given", has_dead_mps);
+	rig.kubelet.target = shared();
+	struct str ids[3] = { str_of(shared()->devices[0].id), str_of(shared()->devices[1].id),
+			      str_of(shared()->devices[4].id) };
+	fake_kubelet_allocate(&rig.kubelet, ids, 1, &answer);
+	CHECK_INT(c, "and it is said", answer.code, GRPC_FAILED_PRECONDITION);
+	CHECK(c, "why", strstr(answer.error, "MPS control daemon") != NULL);
+	(void)snprintf(path, sizeof path, "%s/mps/" SHARED "/pipe/control", rig.root);
+	(void)snprintf(command, sizeof command, "mkdir -p '%s/mps/" SHARED "/pipe' && mkfifo '%s'",
+		       rig.root, path);
+	if (system(command) != 0)
+		abort();
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	WAIT(c, "with it all are", has_mps);
+	fake_kubelet_allocate(&rig.kubelet, ids, 2, &answer);
+	CHECK_INT(c, "two shares", answer.code, GRPC_OK);
+	buf_printf(&want,
+		   "env NVIDIA_VISIBLE_DEVICES void \nenv CUDA_MPS_PIPE_DIRECTORY /mps/" SHARED
+		   "/pipe "
+		   "\nenv CUDA_MPS_PINNED_DEVICE_MEM_LIMIT 0=40960M \n"
+		   "env CUDA_MPS_ACTIVE_THREAD_PERCENTAGE 50 \n"
+		   "mount /mps/" SHARED "/pipe %s/mps/" SHARED
+		   "/pipe \nmount /dev/shm %s/mps/shm \n",
+		   rig.root, rig.root);
+	CHECK_STR(c, "limits, pipe and memory", str_of(answer.text), want.data);
+	fake_kubelet_allocate(&rig.kubelet, ids + 1, 2, &answer);
+	CHECK_INT(c, "not of two GPUs", answer.code, GRPC_INVALID_ARGUMENT);
+	fake_kubelet_prefer(&rig.kubelet, ids, 3, 2, &answer);
+	CHECK_STR(c, "of one GPU", str_of(answer.ids[1]), shared()->devices[1].id);
+	(void)close(fd);
+	WAIT(c, "its death is seen", has_dead_mps);
+	rig.kubelet.target = NULL;
+}
+
 int main(int argc, char **argv)
 {
 	struct check c = { 0 };
@@ -298,6 +350,7 @@ int main(int argc, char **argv)
 	check_metering(&c);
 	check_reload(&c);
 	check_injection(&c);
+	check_mps(&c);
 	CHECK_INT(&c, "ends well", rig_stop_agent(SIGTERM), 0);
 	rig_clean_up(c.failed > 0);
 	return check_done(&c);

@@ -32,8 +32,14 @@ void handle_node_list(struct call *call)
 	ASSERT(held != NULL);
 	view_held_gpus(objects, found, shown, held);
 	json_t *items = json_array();
-	for (size_t i = 0; i < shown; i++)
-		(void)json_array_append_new(items, view_node(found[i], held[i]));
+	for (size_t i = 0; i < shown; i++) {
+		json_t *item = view_node(found[i], held[i]);
+		if (call->principal.role == AUTHZ_PLATFORM_ADMIN)
+			view_node_details(item, found[i],
+					  objects_find(objects, OBJECT_HOST, STR(""),
+						       json_text(found[i], "metadata.name")));
+		(void)json_array_append_new(items, item);
+	}
 	bool has_more = count > page.limit;
 	rest_answer_list(call, items,
 			 has_more ? json_text(found[page.limit - 1], "metadata.name") : STR(""));

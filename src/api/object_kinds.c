@@ -25,6 +25,8 @@ const struct object_kind_info object_kinds[OBJECT_KIND_COUNT] = {
 			     "/apis/rbac.authorization.k8s.io/v1", "rolebindings", true, OURS },
 	[OBJECT_EVENT] = { "Event", "v1", "/api/v1", "events", true,
 			   "fieldSelector=reason%3DFailedCreate%2CinvolvedObject.kind%3DJob" },
+	[OBJECT_HOST] = { "Node", "v1", "/api/v1", "nodes", false,
+			  "labelSelector=nvidia.com%2Fgpu.present%3Dtrue" },
 };
 
 char *object_path(struct arena *arena, object_kind kind, struct str namespace_, struct str name)

@@ -21,6 +21,7 @@ typedef enum object_kind {
 	OBJECT_POLICY,  // NetworkPolicy
 	OBJECT_BINDING, // RoleBinding
 	OBJECT_EVENT,   // of Jobs whose pods are refused
+	OBJECT_HOST,    // Node with GPUs
 	OBJECT_KIND_COUNT,
 } object_kind;
 

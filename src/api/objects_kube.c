@@ -24,11 +24,14 @@ static void end_round(struct kind_cache *cache, struct str version)
 }
 
 // Half of an object's bytes, and of no use here.
-static void drop_managed_fields(json_t *object)
+static void drop_bulk(json_t *object)
 {
 	json_t *meta = json_object_get(object, "metadata");
 	if (meta != NULL)
 		(void)json_object_del(meta, "managedFields");
+	json_t *status = json_object_get(object, "status");
+	if (status != NULL)
+		(void)json_object_del(status, "images"); // of a Node: most of its bytes
 }
 
 static void on_item(void *arg, const struct watch_item *item)
@@ -47,7 +50,7 @@ static void on_item(void *arg, const struct watch_item *item)
 		cache->failures++; // the API server's own JSON; the next list brings it again
 		return;
 	}
-	drop_managed_fields(object);
+	drop_bulk(object);
 	uint64_t version = objects_version_of(object);
 	cache->newest_version = version > cache->newest_version ? version : cache->newest_version;
 	if (item->event != WATCH_DELETED) {
@@ -114,7 +117,7 @@ static void on_written(void *arg, const struct k8s_result *answer)
 	}
 	unlink_write(write);
 	if (object != NULL) {
-		drop_managed_fields(object);
+		drop_bulk(object);
 		cache_answer(write->cache, object);
 	}
 	write->on_done(write->arg, &result);

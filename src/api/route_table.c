@@ -2,6 +2,7 @@
 #include "api/handlers.h"
 #include "policy/request.h"
 #include "policy/tenant.h"
+#include "policy/upgrade.h"
 
 #define PAGE                                                                                       \
 	{ "limit", SCHEMA_INT, "At most so many items, 1 to 500, default 100." },                  \
@@ -321,6 +322,40 @@ const struct route route_table[] = {
 	  .is_list = true,
 	  .query = { PAGE },
 	  .fn = handle_node_list },
+	{ .method = "GET",
+	  .pattern = "/v1/nodes/{node}",
+	  .operation = "getNode",
+	  .summary = "One GPU node; for platform admins with versions, conditions and upgrade",
+	  .access = ROUTE_TOKEN,
+	  .resource = AUTHZ_NODE,
+	  .verb = AUTHZ_GET,
+	  .cost = 1,
+	  .success = 200,
+	  .answer = &shape_node,
+	  .fn = handle_node_get },
+	{ .method = "POST",
+	  .pattern = "/v1/nodes/{node}/upgrade",
+	  .operation = "upgradeNode",
+	  .summary = "Begin to change the node's driver, or go on where that stopped",
+	  .access = ROUTE_TOKEN,
+	  .resource = AUTHZ_NODE,
+	  .verb = AUTHZ_UPDATE,
+	  .cost = 5,
+	  .body = &upgrade_schema,
+	  .success = 202,
+	  .answer = &shape_node,
+	  .fn = handle_node_upgrade },
+	{ .method = "DELETE",
+	  .pattern = "/v1/nodes/{node}/upgrade",
+	  .operation = "endNodeUpgrade",
+	  .summary = "Give the change up; the node takes pods again if only that kept it from it",
+	  .access = ROUTE_TOKEN,
+	  .resource = AUTHZ_NODE,
+	  .verb = AUTHZ_UPDATE,
+	  .cost = 5,
+	  .success = 200,
+	  .answer = &shape_node,
+	  .fn = handle_node_upgrade_end },
 	{ .method = "POST",
 	  .pattern = "/v1/quota:check",
 	  .operation = "checkQuota",

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "api/node_upgrade.h"
 #include "api/views.h"
 
 #include "k8s/condition.h"
@@ -157,6 +158,32 @@ json_t *view_node(const json_t *node, int64_t held_gpus)
 	if (devices != NULL)
 		copy(out, "devices", node, "status.devices");
 	return out;
+}
+
+void view_node_details(json_t *out, const json_t *node, const json_t *host)
+{
+	static const char *const names[][2] = {
+		{ "cuda", "status.cudaVersion" },
+		{ "kubelet", "status.kubeletVersion" },
+		{ "container_runtime", "status.containerRuntimeVersion" },
+		{ "container_toolkit", "status.containerToolkitVersion" },
+		{ "agent", "status.agentVersion" },
+		{ "conditions", "status.conditions" },
+		{ "version_problems", "status.versionProblems" },
+	};
+	for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+		if (json_at(node, names[i][1]) != NULL)
+			copy(out, names[i][0], node, names[i][1]);
+	}
+	if (host == NULL)
+		return;
+	json_t *upgrade = NULL;
+	const json_t *text =
+		json_object_get(json_at(host, "metadata.annotations"), UPGRADE_ANNOTATION);
+	(void)json_object_set_new(out, "schedulable",
+				  json_boolean(!json_bool(host, "spec.unschedulable", false)));
+	if (text != NULL && json_parse(str_of(json_string_value(text)), &upgrade, NULL) == ERR_OK)
+		(void)json_object_set_new(out, "upgrade", upgrade);
 }
 
 bool view_inventory(const struct objects *objects, struct inventory *ret_inventory)

@@ -61,6 +61,8 @@ MUST_USE bool view_tenant_load(const struct objects *objects, struct arena *aren
 json_t *view_tenant(struct call *call, const json_t *tenant);
 json_t *view_request(struct call *call, const json_t *request);
 json_t *view_node(const json_t *node, int64_t held_gpus);
+// Adds what only platform admins see; host, the Node itself, may be NULL.
+void view_node_details(json_t *out, const json_t *node, const json_t *host);
 // What requests hold on each of these nodes, which are in the order of their names; one look at
 // the requests for all of them.
 void view_held_gpus(const struct objects *objects, json_t *const *nodes, size_t count,

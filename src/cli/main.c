@@ -34,6 +34,14 @@ static const struct cli_verb verbs[] = {
 	  "gpuaas quota check --gpus N [--cpu C] [--memory M] [--tenant T]", verb_quota_check },
 	{ "node list", "GPU nodes", "gpuaas node list", verb_node_list },
 	{ "node show", "the GPUs of a node", "gpuaas node show NODE", verb_node_show },
+	{ "node upgrade", "change a node's driver: cordon, drain, wait, verify, uncordon",
+	  "gpuaas node upgrade NODE [--driver VERSION] [--cuda VERSION] [--phase-timeout 1h] "
+	  "[--force]\n    [--no-wait]   begins, or goes on where it stopped; exit 1: it stopped, "
+	  "with "
+	  "the reason\n  gpuaas node upgrade NODE --end   gives it up",
+	  verb_node_upgrade },
+	{ "doctor", "what is wrong with the GPU nodes, one by one",
+	  "gpuaas doctor [NODE] [-o json]   (exit 1: something is wrong)", verb_doctor },
 	{ "bill show", "cost of a period by tenant",
 	  "gpuaas bill show --from T --to T [--tenant T] [--idle keep|share-per-gpu]",
 	  verb_bill_show },

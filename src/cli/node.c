@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/verbs.h"
 
+#include <stdio.h>
+
 static const struct cli_column node_columns[] = {
 	{ "NAME", "name" },
 	{ "READY", "ready" },
@@ -52,4 +54,87 @@ int verb_node_show(struct cli *cli, int argc, char **argv)
 	}
 	json_decref(items);
 	return code == CLI_OK ? CLI_OK : cli_fail(&err);
+}
+
+static const struct cli_column upgrade_columns[] = {
+	{ "NAME", "name" },
+	{ "DRIVER", "driver" },
+	{ "PHASE", "upgrade.phase" },
+	{ "REASON", "upgrade.reason" },
+};
+
+enum { POLL_MS = 1000 };
+
+// Until it is done or stopped; what changes is told on standard error.
+static int follow(struct cli *cli, const char *path, json_t *owned_node)
+{
+	const char *before = "";
+	json_t *node = owned_node;
+	for (;;) {
+		const char *now = arena_printf(cli->arena, "%s: %s",
+					       cli_plain(cli, json_text(node, "upgrade.phase")),
+					       cli_plain(cli, json_text(node, "upgrade.reason")));
+		struct str phase = json_text(node, "upgrade.phase");
+		bool is_done = str_eq_c(phase, "done");
+		if (now != NULL && strcmp(now, before) != 0)
+			(void)fprintf(stderr, "%s\n", now);
+		before = now == NULL ? "" : now;
+		if (is_done || str_eq_c(phase, "stopped") || phase.len == 0) {
+			cli_print(cli, node, upgrade_columns, ARRAY_COUNT(upgrade_columns));
+			json_decref(node);
+			return is_done ? CLI_OK : CLI_FAILED;
+		}
+		json_decref(node);
+		cli_pause(cli, POLL_MS);
+		int code = cli_call(cli, "GET", path, NULL, &node);
+		if (code != CLI_OK)
+			return code;
+	}
+}
+
+static json_t *upgrade_body(const char *driver, const char *cuda, const char *timeout, bool force)
+{
+	json_t *body = json_object();
+	if (driver != NULL)
+		(void)json_object_set_new(body, "driver", json_string(driver));
+	if (cuda != NULL)
+		(void)json_object_set_new(body, "cuda", json_string(cuda));
+	if (timeout != NULL)
+		(void)json_object_set_new(body, "timeout", json_string(timeout));
+	if (force)
+		(void)json_object_set_new(body, "force", json_true());
+	return body;
+}
+
+int verb_node_upgrade(struct cli *cli, int argc, char **argv)
+{
+	const char *driver = NULL, *cuda = NULL, *timeout = NULL;
+	bool force = false, no_wait = false, end = false;
+	struct cli_option options[] = {
+		{ "--driver", &driver, NULL, 0 },         { "--cuda", &cuda, NULL, 0 },
+		{ "--phase-timeout", &timeout, NULL, 0 }, { "--force", NULL, &force, 0 },
+		{ "--no-wait", NULL, &no_wait, 0 },       { "--end", NULL, &end, 0 },
+	};
+	int count;
+	if (!cli_options(cli, argc, argv, options, ARRAY_COUNT(options), &count))
+		return CLI_USAGE;
+	if (count != 1)
+		return cli_usage("node upgrade", "want one node, not %d", count);
+	if (end && (driver != NULL || cuda != NULL || timeout != NULL || force || no_wait))
+		return cli_usage("node upgrade", "--end stands alone");
+	const char *path = cli_path(cli, "/v1/nodes/", argv[0], "");
+	const char *upgrade = cli_path(cli, "/v1/nodes/", argv[0], "/upgrade");
+	if (end)
+		return cli_show(cli, "DELETE", upgrade, NULL, upgrade_columns,
+				ARRAY_COUNT(upgrade_columns));
+	json_t *body = upgrade_body(driver, cuda, timeout, force), *node = NULL;
+	int code = cli_call(cli, "POST", upgrade, body, &node);
+	json_decref(body);
+	if (code != CLI_OK)
+		return code;
+	if (!no_wait)
+		return follow(cli, path, node);
+	cli_print(cli, node, upgrade_columns, ARRAY_COUNT(upgrade_columns));
+	json_decref(node);
+	return CLI_OK;
 }

@@ -32,6 +32,8 @@ int verb_quota_check(struct cli *cli, int argc, char **argv);
 
 int verb_node_list(struct cli *cli, int argc, char **argv);
 int verb_node_show(struct cli *cli, int argc, char **argv);
+int verb_node_upgrade(struct cli *cli, int argc, char **argv);
+int verb_doctor(struct cli *cli, int argc, char **argv);
 
 int verb_bill_show(struct cli *cli, int argc, char **argv);
 int verb_bill_rate(struct cli *cli, int argc, char **argv);

@@ -7,12 +7,22 @@
 #include <stdlib.h>
 
 enum { TENANT_PASSES_MAX = 4, ADMISSION_PASSES_MAX = 1, REQUEST_PASSES_MAX = 32 };
+enum { UPGRADE_PASSES_MAX = 4 };
+static const uint64_t LOOK_NS = 2000 * UINT64_C(1000000);
 
-struct controllers *controllers_new(struct loop *loop, struct objects *objects)
+static void on_look(void *arg)
+{
+	struct controllers *controllers = arg;
+	upgrade_look(controllers);
+	loop_timer_set(controllers->look, LOOK_NS);
+}
+
+struct controllers *controllers_new(struct loop *loop, struct objects *objects,
+				    struct k8s_client *k8s)
 {
 	struct controllers *controllers = calloc(1, sizeof *controllers);
 	ASSERT(controllers != NULL);
-	*controllers = (struct controllers){ .loop = loop, .objects = objects };
+	*controllers = (struct controllers){ .loop = loop, .objects = objects, .k8s = k8s };
 	controllers->admitted = map_new(world_random(loop_world(loop)));
 	controllers->tenants =
 		workqueue_new(loop, TENANT_PASSES_MAX, tenant_reconcile, controllers);
@@ -20,6 +30,10 @@ struct controllers *controllers_new(struct loop *loop, struct objects *objects)
 		workqueue_new(loop, ADMISSION_PASSES_MAX, admission_reconcile, controllers);
 	controllers->requests =
 		workqueue_new(loop, REQUEST_PASSES_MAX, request_reconcile, controllers);
+	controllers->upgrades =
+		workqueue_new(loop, UPGRADE_PASSES_MAX, upgrade_reconcile, controllers);
+	controllers->look = loop_timer_new(loop, on_look, controllers);
+	loop_timer_set(controllers->look, LOOK_NS);
 	return controllers;
 }
 
@@ -30,6 +44,8 @@ void controllers_free(struct controllers *controllers)
 	workqueue_free(controllers->tenants);
 	workqueue_free(controllers->admissions);
 	workqueue_free(controllers->requests);
+	workqueue_free(controllers->upgrades);
+	loop_timer_free(controllers->look);
 	passes_free(controllers);
 	map_free(controllers->admitted);
 	free(controllers);
@@ -105,6 +121,7 @@ void controllers_on_change(struct controllers *controllers, object_kind kind, js
 			  json_text(object, "involvedObject.name"));
 		return;
 	case OBJECT_NODE:
+	case OBJECT_HOST: add_named(controllers->upgrades, STR(""), name); return;
 	case OBJECT_KIND_COUNT: return;
 	}
 }
@@ -122,6 +139,7 @@ void controllers_put_metrics(const struct controllers *controllers, struct buf *
 	put_queue(out, "tenants", controllers->tenants);
 	put_queue(out, "admissions", controllers->admissions);
 	put_queue(out, "requests", controllers->requests);
+	put_queue(out, "upgrades", controllers->upgrades);
 	metric_family(out, "gpuaas_server_reconciles_total", "counter", "Passes of controllers.");
 	metric_int(out, "gpuaas_server_reconciles_total", NULL, 0,
 		   (int64_t)(workqueue_passes(controllers->tenants) +
@@ -196,6 +214,8 @@ static void pass_free(struct pass *pass)
 		pass->next->back = pass->back;
 	json_decref(pass->object);
 	json_decref(pass->status);
+	k8s_call_cancel(pass->call);
+	upgrade_drain_free(pass->drain);
 	for (size_t i = 0; i < ARRAY_COUNT(pass->parts); i++)
 		json_decref(pass->parts[i].body);
 	free(pass);

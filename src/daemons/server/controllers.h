@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The controllers: tenants become namespaces with their guards, GPU requests become Jobs and get
-// their status from them. Level-triggered: every pass compares what should be with the cache and
-// does the next step, so a crash at any instant leaves nothing that the next pass does not mend.
-// Everything that must survive is in Kubernetes. Loop thread only.
+// their status from them, and nodes get another driver. Level-triggered: every pass compares what
+// should be with the cache and does the next step, so a crash at any instant leaves nothing that
+// the next pass does not mend. Everything that must survive is in Kubernetes. Loop thread only.
 #pragma once
 
 #include "api/objects.h"
@@ -10,7 +10,8 @@
 
 struct controllers;
 
-struct controllers *controllers_new(struct loop *loop, struct objects *objects);
+struct controllers *controllers_new(struct loop *loop, struct objects *objects,
+				    struct k8s_client *k8s);
 void controllers_free(struct controllers *controllers); // NULL allowed
 void controllers_on_change(struct controllers *controllers, object_kind kind, json_t *object,
 			   bool is_gone);

@@ -18,13 +18,17 @@ struct pass {
 	json_t *status;             // wanted
 	struct manifest parts[MANIFEST_TENANT_PARTS];
 	size_t part_i;
-	struct err later; // after the status is written: tried again for this reason
+	struct err later;      // after the status is written: tried again for this reason
+	struct drain *drain;   // of an upgrade: the pods that are still there
+	struct k8s_call *call; // under way; NULL: none
 };
 
 struct controllers {
 	struct loop *loop;
 	struct objects *objects;
-	struct workqueue *tenants, *admissions, *requests;
+	struct k8s_client *k8s;
+	struct workqueue *tenants, *admissions, *requests, *upgrades;
+	struct loop_timer *look; // at upgrades under way
 	// Keys of requests that were let through their quota and whose Job is not to be seen yet:
 	// they hold their room. Made anew after a restart from the same objects.
 	struct map *admitted;
@@ -32,8 +36,10 @@ struct controllers {
 	uint64_t jobs_created;
 };
 
-// arg is struct controllers; keys "/TENANT", "/TENANT" and "NAMESPACE/NAME".
-workqueue_fn tenant_reconcile, admission_reconcile, request_reconcile;
+// arg is struct controllers; keys "/TENANT", "/TENANT", "NAMESPACE/NAME" and "/NODE".
+workqueue_fn tenant_reconcile, admission_reconcile, request_reconcile, upgrade_reconcile;
+void upgrade_look(struct controllers *controllers); // adds the nodes whose upgrade is under way
+void upgrade_drain_free(struct drain *drain);       // NULL allowed
 
 struct pass *pass_new(struct controllers *controllers, struct workqueue *queue, struct str key);
 // err NULL: done; else logged, and the key is tried again later.

@@ -6,7 +6,7 @@
 
 // Letters: g l c u d. First character: '*' any tenant, '=' own tenant only, '+' common to all.
 static const char *const expected[AUTHZ_ROLE_COUNT][AUTHZ_RESOURCE_COUNT] = {
-	[AUTHZ_PLATFORM_ADMIN] = { "+g", "*glcud", "*glcud", "*glcd", "*glcd", "*gl", "*g", "",
+	[AUTHZ_PLATFORM_ADMIN] = { "+g", "*glcud", "*glcud", "*glcd", "*glcd", "*glu", "*g", "",
 				   "*glc", "*glc", "*glc", "*glc", "*gl", "*glc" },
 	[AUTHZ_TENANT_ADMIN] = { "+g", "=gl", "=glcud", "=glcd", "=glcd", "+gl", "=g", "", "=gl",
 				 "", "", "", "=gl", "" },

@@ -257,6 +257,15 @@ bool feed_node(struct arena *arena, const struct kobj_node *node, struct sched_n
 	return true;
 }
 
+// What cannot be read is not known.
+static struct sched_version version_of(struct str text)
+{
+	struct sched_version version;
+	if (!sched_version_parse(text, &version))
+		version = (struct sched_version){ .is_set = false };
+	return version;
+}
+
 bool feed_devices(struct arena *arena, const struct kobj_gpu_node *node,
 		  struct sched_device_in **ret_devices, size_t *ret_count)
 {
@@ -266,11 +275,19 @@ bool feed_devices(struct arena *arena, const struct kobj_gpu_node *node,
 		return false;
 	for (size_t i = 0; i < count; i++) {
 		const struct kobj_gpu *gpu = &node->devices.items[i];
+		_Static_assert(sizeof(struct kobj_gpu_link) == sizeof(struct str), "one text");
 		devices[i] = (struct sched_device_in){ .uuid = gpu->uuid,
 						       .model = gpu->model,
 						       .index = gpu->index,
 						       .memory_mib = gpu->memory_mib,
-						       .is_healthy = gpu->healthy > 0 };
+						       .is_healthy = gpu->healthy > 0,
+						       .compute = version_of(gpu->compute),
+						       .driver = version_of(node->driver),
+						       .cuda = version_of(node->cuda),
+						       .numa_node = gpu->numa_node,
+						       .has_switch = gpu->switch_links > 0,
+						       .linked = (const void *)gpu->links.items,
+						       .linked_count = gpu->links.count };
 	}
 	*ret_devices = devices;
 	*ret_count = count;

@@ -76,12 +76,43 @@ static void read_duration(struct build *build)
 		build->spec->duration_s = duration_s;
 }
 
+static bool is_label_key(struct str text)
+{
+	enum { KEY_MAX_BYTES = 317 };
+	for (size_t i = 0; i < text.len; i++) {
+		char c = text.data[i];
+		bool is_good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+			       (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.' ||
+			       c == '/';
+		if (!is_good)
+			return false;
+	}
+	return text.len > 0 && text.len <= KEY_MAX_BYTES;
+}
+
+static void read_topology(struct build *build)
+{
+	static const char NAME[] = "gpuaas.io/topology";
+	struct str text = annotation(build, NAME);
+	if (text.data == NULL)
+		return;
+	if (str_eq_c(text, "nvlink"))
+		build->spec->topology = SCHED_NVLINK;
+	else if (str_eq_c(text, "numa"))
+		build->spec->topology = SCHED_NUMA;
+	else if (is_label_key(text))
+		build->spec->topology_label = text;
+	else
+		refuse_annotation(build, NAME, "nvlink, numa or the key of a node label");
+}
+
 void build_gpu(struct build *build)
 {
-	static const char *const NOT_YET[] = { "gpuaas.io/gang", "gpuaas.io/topology" };
+	static const char *const NOT_YET[] = { "gpuaas.io/gang" };
 	read_models(build);
 	read_memory(build);
 	read_duration(build);
+	read_topology(build);
 	read_version(build, "gpuaas.io/min-compute", &build->spec->compute_min);
 	read_version(build, "gpuaas.io/min-driver", &build->spec->driver_min);
 	read_version(build, "gpuaas.io/min-cuda", &build->spec->cuda_min);

@@ -32,17 +32,29 @@ static const struct kobj_field NODE_ROWS[] = {
 };
 const struct kobj_table KOBJ_NODE = KOBJ_TABLE_OF("Node", struct kobj_node, NODE_ROWS, true);
 
+static const struct kobj_field GPU_LINK_ROWS[] = {
+	KOBJ_ROW("uuid", 0, KOBJ_TEXT, struct kobj_gpu_link, uuid),
+};
+static const struct kobj_table GPU_LINK =
+	KOBJ_TABLE_OF("link", struct kobj_gpu_link, GPU_LINK_ROWS, true);
+
 static const struct kobj_field GPU_ROWS[] = {
 	KOBJ_ROW("uuid", 0, KOBJ_TEXT, struct kobj_gpu, uuid),
 	KOBJ_ROW("model", 0, KOBJ_TEXT, struct kobj_gpu, model),
 	KOBJ_ROW("index", 0, KOBJ_INT, struct kobj_gpu, index),
 	KOBJ_ROW("memoryMiB", 0, KOBJ_INT, struct kobj_gpu, memory_mib),
 	KOBJ_ROW("healthy", 0, KOBJ_TRISTATE, struct kobj_gpu, healthy),
+	KOBJ_ROW("computeCapability", 0, KOBJ_TEXT, struct kobj_gpu, compute),
+	KOBJ_ROW("numaNode", 0, KOBJ_INT, struct kobj_gpu, numa_node),
+	KOBJ_ROW("switchLinks", 0, KOBJ_INT, struct kobj_gpu, switch_links),
+	KOBJ_SUB("links", 0, KOBJ_OBJECTS, struct kobj_gpu, links, &GPU_LINK),
 };
 static const struct kobj_table GPU = KOBJ_TABLE_OF("device", struct kobj_gpu, GPU_ROWS, true);
 
 static const struct kobj_field GPU_STATUS_ROWS[] = {
 	KOBJ_SUB("devices", 0, KOBJ_OBJECTS, struct kobj_gpu_node, devices, &GPU),
+	KOBJ_ROW("driverVersion", 0, KOBJ_TEXT, struct kobj_gpu_node, driver),
+	KOBJ_ROW("cudaVersion", 0, KOBJ_TEXT, struct kobj_gpu_node, cuda),
 };
 static const struct kobj_table GPU_STATUS =
 	KOBJ_TABLE_OF("GPUNodeStatus", struct kobj_gpu_node, GPU_STATUS_ROWS, true);

@@ -17,14 +17,19 @@ struct kobj_node {
 	struct kobj_texts features; // status.declaredFeatures
 };
 
+struct kobj_gpu_link {
+	struct str uuid;
+};
 struct kobj_gpu { // one of status.devices of a GPUNode
-	struct str uuid, model;
-	int64_t index, memory_mib;
+	struct str uuid, model, compute;
+	int64_t index, memory_mib, numa_node, switch_links;
+	KOBJ_LIST_OF(struct kobj_gpu_link) links;
 	int healthy; // tristate
 };
 struct kobj_gpu_node {
 	struct kobj_meta meta;
 	KOBJ_LIST_OF(struct kobj_gpu) devices;
+	struct str driver, cuda;
 };
 struct kobj_namespace {
 	struct kobj_meta meta;

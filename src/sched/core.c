@@ -418,6 +418,10 @@ void sched_devices_set(struct sched *sched, struct str name, const struct sched_
 		device->index = devices[i].index;
 		device->memory_mib = devices[i].memory_mib;
 		device->is_healthy = devices[i].is_healthy;
+		device->numa_node = devices[i].numa_node;
+		device->compute = devices[i].compute;
+		device->driver = devices[i].driver;
+		device->cuda = devices[i].cuda;
 		node->present_count += !device->is_present; // a UUID named twice is one device
 		device->is_present = true;
 	}
@@ -431,6 +435,7 @@ void sched_devices_set(struct sched *sched, struct str name, const struct sched_
 	node->device_count = kept;
 	if (kept > 1)
 		qsort(node->devices, kept, sizeof node->devices[0], compare_devices);
+	device_link(node, devices, count);
 	node->static_gen = ++sched->gen;
 	core_load_changed(sched, node);
 	core_touch(sched, node);

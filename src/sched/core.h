@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/map.h"
+#include "sched/device.h"
 #include "sched/link.h"
 #include "sched/sched.h"
 #include "sched/tree.h"
@@ -18,14 +19,6 @@ enum { TERMINATING_MS = 30000 }; // the grace that a pod has unless it says othe
 struct column { // one resource over all node slots
 	char *name;
 	int64_t *alloc, *used;
-};
-
-struct device {
-	char *uuid, *model;
-	int64_t index, memory_mib;
-	bool is_healthy;
-	bool is_present; // the node's agent names it now
-	struct pod *holder;
 };
 
 struct node {

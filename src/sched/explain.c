@@ -37,8 +37,10 @@ static struct str version_text(struct arena *arena, int64_t number)
 {
 	if (number == 0)
 		return STR("unknown");
-	return str_of(arena_printf(arena, "%lld.%lld.%lld", (long long)(number / 1000000),
-				   (long long)(number / 1000 % 1000), (long long)(number % 1000)));
+	return str_of(arena_printf(arena, "%lld.%lld.%lld",
+				   (long long)(number / SCHED_PARTS_MAX / SCHED_PARTS_MAX),
+				   (long long)(number / SCHED_PARTS_MAX % SCHED_PARTS_MAX),
+				   (long long)(number % SCHED_PARTS_MAX)));
 }
 
 static struct str seconds_text(struct arena *arena, int64_t number)
@@ -60,6 +62,8 @@ static struct str number_text(const struct sched_spec *spec, const struct sched_
 	case SCHED_CODE_GPU_COMPUTE:
 	case SCHED_CODE_DRIVER_VERSION:
 	case SCHED_CODE_CUDA_VERSION: return version_text(arena, number);
+	case SCHED_CODE_GPU_GROUP:
+	case SCHED_CODE_GPU_HEALTH:
 	case SCHED_CODE_DEVICE_SHORT:
 		return str_of(arena_printf(arena, "%lld GPUs", (long long)number));
 	case SCHED_CODE_RESERVED: return seconds_text(arena, number);

@@ -76,7 +76,7 @@ static bool has_features(const struct sched_spec *spec, const struct node *node)
 	return true;
 }
 
-static bool names_model(const struct sched_spec *spec, struct str model)
+bool filter_model(const struct sched_spec *spec, struct str model)
 {
 	for (size_t i = 0; i < spec->gpu_model_count; i++) {
 		if (gpu_model_matches(spec->gpu_models[i], model))
@@ -96,11 +96,12 @@ static bool fits_model(const struct sched_spec *spec, const struct node *node)
 		return true;
 	for (size_t i = 0; i < node->device_count; i++) {
 		const struct device *device = &node->devices[i];
-		if (device->is_present && names_model(spec, str_of(device->model)))
+		if (device->is_present && filter_model(spec, str_of(device->model)))
 			return true;
 	}
 	// Without a list of devices the label of the node has to do.
-	return node->present_count == 0 && names_model(spec, label(node, "nvidia.com/gpu.product"));
+	return node->present_count == 0 &&
+	       filter_model(spec, label(node, "nvidia.com/gpu.product"));
 }
 
 int64_t filter_gpu_memory_mib(const struct node *node)
@@ -136,7 +137,25 @@ static bool read_three(const struct node *node, const char *const keys[3],
 	return true;
 }
 
-// What the node's labels say, as GPU Feature Discovery and our agent write them.
+// The highest that the node's agent names.
+static struct sched_version told_version(const struct node *node, sched_code code)
+{
+	struct sched_version best = { .is_set = false };
+	for (size_t i = 0; i < node->device_count; i++) {
+		const struct device *device = &node->devices[i];
+		const struct sched_version *version = &device->cuda;
+		if (code == SCHED_CODE_GPU_COMPUTE)
+			version = &device->compute;
+		else if (code == SCHED_CODE_DRIVER_VERSION)
+			version = &device->driver;
+		bool is_better = device->is_present && version->is_set &&
+				 (!best.is_set || sched_version_cmp(version, &best) > 0);
+		best = is_better ? *version : best;
+	}
+	return best;
+}
+
+// Without the agent's word, the node's labels, as GPU Feature Discovery writes them.
 struct sched_version filter_version(const struct node *node, sched_code code)
 {
 	static const char *const COMPUTE[3] = { "nvidia.com/gpu.compute.major",
@@ -146,8 +165,10 @@ struct sched_version filter_version(const struct node *node, sched_code code)
 					       "nvidia.com/cuda.driver-version.revision" };
 	static const char *const CUDA[3] = { "nvidia.com/cuda.runtime-version.major",
 					     "nvidia.com/cuda.runtime-version.minor", NULL };
-	struct sched_version version = { .is_set = false };
+	struct sched_version version = told_version(node, code);
 	const char *full = NULL;
+	if (version.is_set)
+		return version;
 	const char *const *parts = COMPUTE;
 	if (code == SCHED_CODE_DRIVER_VERSION) {
 		full = "nvidia.com/cuda.driver-version.full";
@@ -198,14 +219,15 @@ uint64_t filter_static(const struct sched_spec *spec, const struct node *node)
 		fails |= code_bit(SCHED_CODE_DRIVER_VERSION);
 	if (!fits_version(&spec->cuda_min, node, SCHED_CODE_CUDA_VERSION))
 		fails |= code_bit(SCHED_CODE_CUDA_VERSION);
-	return fails;
+	if (spec->topology_label.len > 0 &&
+	    sched_labels_get(&node->labels, spec->topology_label).data == NULL)
+		fails |= code_bit(SCHED_CODE_TOPOLOGY_LABEL);
+	return fails | device_static(spec, node);
 }
 
 bool filter_device_kind(const struct sched_spec *spec, const struct device *device)
 {
-	return device->is_present && device->is_healthy &&
-	       device->memory_mib >= spec->gpu_memory_mib_min &&
-	       names_model(spec, str_of(device->model));
+	return device->is_present && device->is_healthy && device_is_kind(spec, device);
 }
 
 bool filter_device(const struct sched_spec *spec, const struct device *device)

@@ -88,7 +88,8 @@ bool sched_version_parse(struct str text, struct sched_version *ret_version)
 	size_t count = 0;
 	while (str_split_next(&text, '.', &part)) {
 		int64_t number;
-		if (count == ARRAY_COUNT(version.parts) || !str_to_i64(part, &number) || number < 0)
+		if (count == ARRAY_COUNT(version.parts) || !str_to_i64(part, &number) ||
+		    number < 0 || number >= SCHED_PARTS_MAX)
 			return false;
 		version.parts[count++] = number;
 	}

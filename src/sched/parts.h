@@ -61,6 +61,7 @@ bool filter_has_room(const struct sched *sched, const struct shape *shape, const
 bool filter_device(const struct sched_spec *spec, const struct device *device);
 bool filter_device_kind(const struct sched_spec *spec, const struct device *device); // free or not
 bool filter_ports_clash(const struct sched_spec *a, const struct sched_spec *b);
+bool filter_model(const struct sched_spec *spec, struct str model);
 bool filter_taints(const struct sched_spec *spec, const struct node *node);
 bool filter_selectors(const struct sched_spec *spec, const struct node *node);
 bool filter_term(const struct sched_node_term *term, const struct sched_labels *labels,

@@ -158,10 +158,9 @@ static size_t choose(struct node *node, const struct sched_spec *spec, struct de
 		     size_t count)
 {
 	const struct device *usable[SCHED_DEVICES_MAX];
-	for (size_t i = 0; i < node->device_count; i++) {
-		struct device *device = &node->devices[i];
-		usable[i] = filter_device(spec, device) ? device : NULL;
-	}
+	uint64_t bits = device_usable(spec, node);
+	for (size_t i = 0; i < node->device_count; i++)
+		usable[i] = (bits >> i & 1) != 0 ? &node->devices[i] : NULL;
 	size_t block = find_block(usable, node->device_count, count);
 	size_t from = block == SIZE_MAX ? 0 : block, chosen = 0;
 	for (size_t i = from; i < node->device_count && chosen < count; i++) {

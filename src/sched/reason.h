@@ -47,6 +47,11 @@
 	  "lower gpuaas.io/min-compute")                                                           \
 	X(DRIVER_VERSION, "DriverTooOld", NODE, "needs a newer driver", "update the driver")       \
 	X(CUDA_VERSION, "CudaTooOld", NODE, "needs a newer CUDA", "update the driver")             \
+	X(GPU_GROUP, "GpuGroupTooSmall", NODE,                                                     \
+	  "needs GPUs that NVLink joins, or of one NUMA node",                                     \
+	  "ask for fewer GPUs or remove gpuaas.io/topology")                                       \
+	X(GPU_HEALTH, "GpuUnhealthy", NODE, "finds too few healthy GPUs",                          \
+	  "repair the GPUs, or wait")                                                              \
 	X(PORT_IN_USE, "HostPortInUse", NODE, "needs a host port that is taken",                   \
 	  "use another port or wait")                                                              \
 	X(TOO_MANY_PODS, "TooManyPods", NODE, "finds nodes with their maximum of pods",            \
@@ -55,8 +60,8 @@
 	  "wait until enough is released, or ask for less")                                        \
 	X(RESOURCE_TOO_LARGE, "ResourceTooLarge", NODE, "needs more than the node has at all",     \
 	  "ask for less or split the work over more pods")                                         \
-	X(DEVICE_SHORT, "DeviceUnavailable", NODE, "finds too few healthy GPUs of the kind",       \
-	  "wait, or repair the GPUs")                                                              \
+	X(DEVICE_SHORT, "DeviceUnavailable", NODE, "finds too few free GPUs of the kind",          \
+	  "wait until enough is released")                                                         \
 	X(CLAIM_MISSING, "ClaimNotFound", NODE, "mounts a volume claim that is not there",         \
 	  "create the claim")                                                                      \
 	X(CLAIM_UNUSABLE, "ClaimUnusable", NODE,                                                   \

@@ -25,19 +25,11 @@ bool filter_amounts(const struct sched *sched, const struct shape *shape, uint32
 	return true;
 }
 
-static int64_t count_devices(const struct sched_spec *spec, const struct node *node)
-{
-	int64_t count = 0;
-	for (size_t i = 0; i < node->device_count; i++)
-		count += filter_device(spec, &node->devices[i]);
-	return count;
-}
-
 // A node whose agent has named no devices yet is trusted by its count alone.
 static bool fits_devices(const struct sched_spec *spec, const struct node *node)
 {
 	return spec->gpu_count == 0 || node->present_count == 0 ||
-	       count_devices(spec, node) >= spec->gpu_count;
+	       (int64_t)device_usable_count(spec, node) >= spec->gpu_count;
 }
 
 bool filter_has_room(const struct sched *sched, const struct shape *shape, const struct node *node)
@@ -185,9 +177,12 @@ static uint64_t collect_amounts(const struct check *check, const struct node *no
 		fails |= code_bit(code);
 		is_gpu_short = is_gpu_short || dim == DIM_GPU;
 	}
-	uint64_t kind = code_bit(SCHED_CODE_GPU_MODEL) | code_bit(SCHED_CODE_GPU_MEMORY);
+	uint64_t kind = code_bit(SCHED_CODE_GPU_MODEL) | code_bit(SCHED_CODE_GPU_MEMORY) |
+			code_bit(SCHED_CODE_GPU_COMPUTE) | code_bit(SCHED_CODE_GPU_GROUP) |
+			code_bit(SCHED_CODE_GPU_HEALTH);
 	if (!is_gpu_short && (others & kind) == 0 && !fits_devices(spec, node)) {
-		note(facts, SCHED_CODE_DEVICE_SHORT, 0, spec->gpu_count, count_devices(spec, node));
+		note(facts, SCHED_CODE_DEVICE_SHORT, 0, spec->gpu_count,
+		     (int64_t)device_usable_count(spec, node));
 		fails |= code_bit(SCHED_CODE_DEVICE_SHORT);
 	}
 	return fails;
@@ -196,7 +191,9 @@ static uint64_t collect_amounts(const struct check *check, const struct node *no
 static int64_t version_number(const struct sched_version *version)
 {
 	return version->is_set
-		       ? version->parts[0] * 1000000 + version->parts[1] * 1000 + version->parts[2]
+		       ? (version->parts[0] * SCHED_PARTS_MAX + version->parts[1]) *
+					 SCHED_PARTS_MAX +
+				 version->parts[2]
 		       : 0;
 }
 
@@ -214,6 +211,10 @@ static void note_static(const struct check *check, const struct node *node, sche
 	if (least != NULL) {
 		struct sched_version have = filter_version(node, code);
 		note(facts, code, 0, version_number(least), version_number(&have));
+	} else if (code == SCHED_CODE_GPU_GROUP) {
+		note(facts, code, 0, spec->gpu_count, (int64_t)device_group_max(spec, node));
+	} else if (code == SCHED_CODE_GPU_HEALTH) {
+		note(facts, code, 0, spec->gpu_count, (int64_t)device_healthy_count(spec, node));
 	} else if (code == SCHED_CODE_GPU_MEMORY) {
 		note(facts, code, 0, spec->gpu_memory_mib_min, filter_gpu_memory_mib(node));
 	} else {

@@ -30,6 +30,11 @@ struct sched_device_in {
 	struct str uuid, model;
 	int64_t index, memory_mib;
 	bool is_healthy;
+	struct sched_version compute, driver, cuda; // unset: not known
+	int64_t numa_node;
+	bool has_switch;          // reaches all others that have one
+	const struct str *linked; // UUIDs of those that it reaches directly
+	size_t linked_count;
 };
 
 enum { SCHED_DEVICES_MAX = 64, SCHED_RESOURCES_MAX = 256 };

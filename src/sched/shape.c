@@ -128,6 +128,7 @@ static struct sched_spec *copy_spec(struct arena *arena, const struct sched_spec
 	copy_volumes_part(arena, spec);
 	spec->features = copy_texts(arena, spec->features, spec->feature_count);
 	spec->gpu_models = copy_texts(arena, spec->gpu_models, spec->gpu_model_count);
+	spec->topology_label = copy_text(arena, spec->topology_label);
 	spec->gpu_asks = COPY_ARRAY(arena, spec->gpu_asks, spec->gpu_ask_count);
 	for (size_t i = 0; i < spec->gpu_ask_count; i++)
 		spec->gpu_asks[i].container = copy_text(arena, spec->gpu_asks[i].container);

@@ -132,6 +132,8 @@ static void put_gpu_part(struct buf *out, const struct sched_spec *spec)
 	put_version(out, &spec->compute_min);
 	put_version(out, &spec->driver_min);
 	put_version(out, &spec->cuda_min);
+	put_int(out, spec->topology);
+	put_text(out, spec->topology_label);
 	put_int(out, (int64_t)spec->gpu_ask_count);
 	for (size_t i = 0; i < spec->gpu_ask_count; i++) {
 		put_text(out, spec->gpu_asks[i].container);

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "sched/claim.h"
 
 struct sched_label {
 	struct str key, value;
@@ -67,18 +68,6 @@ struct sched_term { // of pod affinity and anti-affinity
 	size_t namespace_count;
 	struct sched_selector namespace_selector; // is_nothing when absent
 };
-struct sched_claim_ref { // a PersistentVolumeClaim that the pod mounts
-	struct str namespace_, name;
-	bool is_ephemeral;    // made for this pod
-	struct str owner_uid; // which then owns it
-};
-struct sched_disk { // mounted directly; one pod on a node may write it
-	bool is_rbd;    // else iSCSI
-	struct str id;
-	struct str *monitors; // of RBD: the same disk if one is shared
-	size_t monitor_count;
-	bool is_read_only;
-};
 struct sched_amount {
 	struct str resource;
 	int64_t amount; // cpu in milli, bytes, or whole units
@@ -90,7 +79,14 @@ struct sched_gpu_ask { // whole GPUs of one container
 	sched_stage stage;
 	int64_t count;
 };
-struct sched_version { // dotted, compared part by part
+typedef enum sched_topology {
+	SCHED_ANYWHERE,
+	SCHED_NVLINK, // GPUs that reach each other by NVLink
+	SCHED_NUMA,   // GPUs of one NUMA node
+} sched_topology;
+
+enum { SCHED_PARTS_MAX = 1000000 }; // a part of a version is less
+struct sched_version {              // dotted, compared part by part
 	int64_t parts[3];
 	bool is_set;
 };
@@ -126,6 +122,8 @@ struct sched_spec {
 	size_t gpu_model_count;
 	int64_t gpu_memory_mib_min;
 	struct sched_version compute_min, driver_min, cuda_min;
+	sched_topology topology;
+	struct str topology_label; // that the node must have; empty: none
 	struct sched_gpu_ask *gpu_asks;
 	size_t gpu_ask_count;
 	int64_t gpu_count;  // whole GPUs that the pod holds at once

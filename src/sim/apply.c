@@ -27,7 +27,11 @@ static void make_devices(struct sim *sim, const struct sched_node_in *node)
 	for (int64_t i = 0; i < count; i++) {
 		char *uuid = arena_printf(sim->scenario->arena, "GPU-" STR_FMT "-%lld",
 					  STR_ARG(node->name), (long long)i);
-		devices[i] = (struct sched_device_in){ str_of(uuid), model, i, memory_mib, true };
+		devices[i] = (struct sched_device_in){ .uuid = str_of(uuid),
+						       .model = model,
+						       .index = i,
+						       .memory_mib = memory_mib,
+						       .is_healthy = true };
 	}
 	sched_devices_set(sim->core, node->name, devices, (size_t)count);
 }

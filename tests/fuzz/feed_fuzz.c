@@ -13,9 +13,10 @@ static void put_node(struct sched *sched)
 						       { { "memory", 6 }, INT64_C(1) << 36 },
 						       { { "nvidia.com/gpu", 14 }, 8 },
 						       { { "pods", 4 }, 4 } };
-	static const struct sched_device_in device = {
-		{ "GPU-1", 5 }, { "A100", 4 }, 0, 81920, true
-	};
+	static const struct sched_device_in device = { .uuid = { "GPU-1", 5 },
+						       .model = { "A100", 4 },
+						       .memory_mib = 81920,
+						       .is_healthy = true };
 	struct sched_node_in node = { .name = STR("n"),
 				      .labels = { labels, 1 },
 				      .allocatable = amounts,

@@ -125,7 +125,7 @@ static const struct {
 	{ "the node's driver takes no more",
 	  BOUND("c", "pv", "ReadWriteOnce")
 		  VOLUME("pv", "", "csi: {driver: x.csi, volumeHandle: h1}") BOUND("d", "pw",
-										  "ReadWriteOnce")
+										   "ReadWriteOnce")
 			  VOLUME("pw", "", "csi: {driver: x.csi, volumeHandle: h2}")
 				  RUNNING("r", "a",
 					  MOUNT("d")) "{kind: CSINode, metadata: {name: a}, spec: "
@@ -147,14 +147,14 @@ static const struct {
 						   "csi: {driver: x.csi, volumeHandle: h1}")
 		  VOLUME("pw", "",
 			 "csi: {driver: x.csi, volumeHandle: h2}") "{kind: CSINode, metadata: "
-								  "{name: a}, spec: {drivers: "
-								  "[{name: x.csi, allocatable: "
-								  "{count: 1}}]}}\n---\n"
-								  "{kind: VolumeAttachment, "
-								  "metadata: {name: t}, spec: "
-								  "{attacher: x.csi, nodeName: a, "
-								  "source: {persistentVolumeName: "
-								  "pw}}}\n---\n",
+								   "{name: a}, spec: {drivers: "
+								   "[{name: x.csi, allocatable: "
+								   "{count: 1}}]}}\n---\n"
+								   "{kind: VolumeAttachment, "
+								   "metadata: {name: t}, spec: "
+								   "{attacher: x.csi, nodeName: a, "
+								   "source: {persistentVolumeName: "
+								   "pw}}}\n---\n",
 	  MOUNT("c"), "bind p b []" },
 	{ "an iSCSI disk is written by one pod a node",
 	  RUNNING("r", "a", "{name: v, iscsi: {iqn: i}}")

@@ -44,6 +44,24 @@ size_t build_limit(struct build *build, size_t count, const char *what)
 	return min_size(count, BUILD_ITEMS_MAX);
 }
 
+size_t build_values(struct build *build, size_t count)
+{
+	size_t left = BUILD_VALUES_MAX - build->value_count;
+	if (count > left)
+		build_refuse(build, SCHED_CODE_UNSUPPORTED_VALUE,
+			     "more than %d values in affinities, selectors and constraints",
+			     BUILD_VALUES_MAX);
+	build->value_count += min_size(count, left);
+	return min_size(count, left);
+}
+
+void build_range(struct build *build, const char *field, int64_t value, int64_t least, int64_t most)
+{
+	if (value < least || value > most)
+		build_refuse(build, SCHED_CODE_UNSUPPORTED_VALUE, "%s %lld, not %lld to %lld",
+			     field, (long long)value, (long long)least, (long long)most);
+}
+
 struct sched_labels feed_labels(const struct kobj_pairs *pairs)
 {
 	_Static_assert(sizeof(struct kobj_pair) == sizeof(struct sched_label), "two texts");
@@ -76,9 +94,12 @@ static void add_ports(struct build *build, const struct kobj_container *containe
 	struct sched_spec *spec = build->spec;
 	for (size_t i = 0; i < container->ports.count; i++) {
 		const struct kobj_port *port = &container->ports.items[i];
-		if (port->host_port <= 0)
+		if (port->host_port == 0)
 			continue;
 		struct str protocol = port->protocol.len == 0 ? STR("TCP") : port->protocol;
+		build_range(build, "hostPort", port->host_port, 1, 65535);
+		if (build_limit(build, spec->port_count + 1, "host ports") == spec->port_count)
+			return;
 		spec->ports[spec->port_count++] =
 			(struct sched_port){ port->host_port, protocol, port->host_ip };
 	}

@@ -32,7 +32,8 @@ struct sched_selector build_requirements(struct build *build, const kobj_require
 		struct sched_requirement *out = &selector.items[selector.count++];
 		*out = (struct sched_requirement){ .key = item->key,
 						   .values = item->values.items,
-						   .value_count = item->values.count };
+						   .value_count = build_values(
+							   build, item->values.count) };
 		if (!read_op(item->op, &out->op))
 			build_refuse(build, SCHED_CODE_UNSUPPORTED_VALUE,
 				     "operator " STR_FMT " in %s", STR_ARG(item->op), where);
@@ -47,6 +48,7 @@ struct sched_selector build_pairs(struct build *build, const struct kobj_pairs *
 	selector.items = build_alloc(build, count, sizeof *selector.items);
 	for (size_t i = 0; selector.items != NULL && i < count; i++) {
 		struct sched_requirement *out = &selector.items[selector.count++];
+		(void)build_values(build, 1);
 		*out = (struct sched_requirement){ .key = pairs->items[i].key,
 						   .op = SCHED_IN,
 						   .values = &pairs->items[i].value,
@@ -89,6 +91,7 @@ static void build_node_affinity(struct build *build, const struct kobj_node_affi
 		const struct kobj_preferred_term *term = &affinity->preferred.items[i];
 		if (term->preference == NULL)
 			continue;
+		build_range(build, "weight", term->weight, 1, 100);
 		spec->preferences[spec->preference_count++] =
 			(struct sched_preference){ term->weight,
 						   build_node_term(build, term->preference) };
@@ -107,7 +110,8 @@ static struct sched_selector build_selector(struct build *build,
 	struct sched_selector labels = build_pairs(build, &source->match_labels);
 	struct sched_selector rest =
 		build_requirements(build, &source->expressions, "a label selector");
-	size_t max = labels.count + rest.count + same->count + different->count;
+	size_t keys = build_values(build, same->count + different->count);
+	size_t max = labels.count + rest.count + keys;
 	out.items = build_alloc(build, max, sizeof *out.items);
 	if (out.items == NULL)
 		return out;
@@ -115,7 +119,7 @@ static struct sched_selector build_selector(struct build *build,
 		out.items[out.count++] = labels.items[i];
 	for (size_t i = 0; i < rest.count; i++)
 		out.items[out.count++] = rest.items[i];
-	for (size_t i = 0; i < same->count + different->count; i++) {
+	for (size_t i = 0; i < keys; i++) {
 		bool is_same = i < same->count;
 		struct str key = is_same ? same->items[i] : different->items[i - same->count];
 		struct str value = kobj_pairs_get(&build->pod->meta.labels, key);
@@ -137,13 +141,20 @@ struct sched_selector build_label_selector(struct build *build,
 	return build_selector(build, source, &NONE, &NONE);
 }
 
+static void need_key(struct build *build, struct str topology_key)
+{
+	if (topology_key.len == 0)
+		build_refuse(build, SCHED_CODE_UNSUPPORTED_VALUE, "no topologyKey");
+}
+
 static struct sched_term build_term(struct build *build, const struct kobj_affinity_term *term)
 {
 	struct sched_term out = { .topology_key = term->topology_key };
 	out.selector = build_selector(build, term->selector, &term->match_label_keys,
 				      &term->mismatch_label_keys);
 	out.namespaces = term->namespaces.items;
-	out.namespace_count = term->namespaces.count;
+	out.namespace_count = build_values(build, term->namespaces.count);
+	need_key(build, term->topology_key);
 	out.namespace_selector = build_label_selector(build, term->namespace_selector);
 	bool is_own = term->namespaces.count == 0 && term->namespace_selector == NULL;
 	struct str *own = is_own ? build_alloc(build, 1, sizeof *own) : NULL;
@@ -212,6 +223,9 @@ void build_spreads(struct build *build)
 			continue;
 		}
 		bool honors = true, honors_taints = false;
+		build_range(build, "maxSkew", spread->max_skew, 1, INT32_MAX);
+		build_range(build, "minDomains", spread->min_domains, 0, INT32_MAX);
+		need_key(build, spread->topology_key);
 		(void)read_policy(build, spread->node_affinity_policy, &honors);
 		(void)read_policy(build, spread->node_taints_policy, &honors_taints);
 		spec->spreads[spec->spread_count++] = (struct sched_spread){

@@ -108,7 +108,8 @@ static void read_topology(struct build *build)
 
 void build_gpu(struct build *build)
 {
-	static const char *const NOT_YET[] = { "gpuaas.io/gang" };
+	static const char *const NOT_YET[] = { "gpuaas.io/gang", "gpuaas.io/gang-min",
+					       "gpuaas.io/gang-max" };
 	read_models(build);
 	read_memory(build);
 	read_duration(build);

@@ -5,13 +5,16 @@
 
 #include "feed/feed.h"
 
-enum { BUILD_ITEMS_MAX = 128 }; // of one list that every decision walks
+enum {
+	BUILD_ITEMS_MAX = 128,   // of one list that every decision walks
+	BUILD_VALUES_MAX = 2048, // of all values to compare in one pod
+};
 
 struct build {
 	struct arena *arena;
 	const struct kobj_pod *pod;
 	struct sched_spec *spec;
-	size_t refusal_cap;
+	size_t refusal_cap, value_count;
 	bool failed;
 };
 
@@ -19,6 +22,11 @@ void *build_alloc(struct build *build, size_t count, size_t size_bytes); // NULL
 void build_refuse(struct build *build, sched_code code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 // The count, or the maximum with a refusal: no tenant's pod may slow the decisions about others.
 size_t build_limit(struct build *build, size_t count, const char *what);
+// Counts values to compare; a pod with too many is refused. Returns how many are left to take.
+size_t build_values(struct build *build, size_t count);
+// Refuses a number outside of what Kubernetes allows; such a pod cannot come from its API.
+void build_range(struct build *build, const char *field, int64_t value, int64_t least,
+		 int64_t most);
 struct sched_selector build_pairs(struct build *build, const struct kobj_pairs *pairs);
 // where: path of the selector, for the reason.
 struct sched_selector build_requirements(struct build *build, const kobj_requirements *items,

@@ -197,11 +197,13 @@ def test_a_frozen_database_costs_the_loop_one_time_limit(postgres, tmp_path):
         for _ in range(20):
             assert server.get("/healthz", token=None).status == 200
             assert server.get("/v1/whoami").status == 503
+        assert b"\ngpuaas_server_database_available 0\n" in server.get("/metrics", token=None).body
         assert time.monotonic() - start < 5, "each use waits"
         postgres.freeze(False)
         # The session before still holds the lock at the other end; it is ended.
         eventually("ready again", lambda: ready(server))
         assert server.get("/v1/whoami").status == 200
+        assert b"\ngpuaas_server_database_available 1\n" in server.get("/metrics", token=None).body
     finally:
         postgres.freeze(False)
         server.stop()

@@ -147,6 +147,10 @@ static void on_change(void *arg, object_kind kind, json_t *object, bool is_gone)
 static void put_metrics(void *arg, struct buf *out)
 {
 	struct server *server = arg;
+	metric_family(out, "gpuaas_server_database_available", "gauge",
+		      "1 when the database answers; 0: calls are refused until it does.");
+	metric_int(out, "gpuaas_server_database_available", NULL, 0,
+		   server->is_database_away ? 0 : 1);
 	if (server->controllers != NULL)
 		controllers_put_metrics(server->controllers, out);
 }

@@ -19,7 +19,8 @@ PRICES = {
     "energy_split": "allocation",
     "share_basis": "compute",
 }
-QUOTA = {"gpus": 16, "cpu": "8", "memory": "64Gi", "pods": 200}
+# As many GPUs as there are: who gets them is the scheduler's to say, and what is idle is lent.
+QUOTA = {"gpus": 24, "cpu": "8", "memory": "64Gi", "pods": 200}
 
 
 def assets(nodes):

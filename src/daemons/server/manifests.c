@@ -58,23 +58,22 @@ static json_t *quota_part(const json_t *tenant, struct str name)
 	format_cpu(quota.cpu_milli, cpu);
 	(void)snprintf(memory, sizeof memory, "%lld", (long long)quota.memory_bytes);
 	(void)snprintf(pods, sizeof pods, "%lld", (long long)quota.pods);
-	json_t *hard = made(json_pack(
-		"{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "requests.nvidia.com/gpu", gpus,
-		"requests.cpu", cpu, "requests.memory", memory, "limits.cpu", cpu, "limits.memory",
-		memory, "pods", pods, "services.nodeports", "0", "services.loadbalancers", "0"));
+	json_t *hard = made(
+		json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "requests.nvidia.com/gpu", gpus,
+			  "requests.cpu", cpu, "requests.memory", memory, "limits.memory", memory,
+			  "pods", pods, "services.nodeports", "0", "services.loadbalancers", "0"));
 	return made(json_pack("{s:s, s:s, s:o, s:{s:o}}", "apiVersion", "v1", "kind",
 			      "ResourceQuota", "metadata", meta_of(STR("gpuaas"), name), "spec",
 			      "hard", hard));
 }
 
-// Pods that name no amounts get small ones, because the quota demands requests and limits.
+// Pods that name no amounts get small ones, because the quota demands them.
 static json_t *limits_part(struct str name)
 {
-	return made(json_pack("{s:s, s:s, s:o, s:{s:[{s:s, s:{s:s, s:s}, s:{s:s, s:s}}]}}",
-			      "apiVersion", "v1", "kind", "LimitRange", "metadata",
-			      meta_of(STR("gpuaas"), name), "spec", "limits", "type", "Container",
-			      "default", "cpu", "1", "memory", "512Mi", "defaultRequest", "cpu",
-			      "100m", "memory", "128Mi"));
+	return made(json_pack("{s:s, s:s, s:o, s:{s:[{s:s, s:{s:s}, s:{s:s, s:s}}]}}", "apiVersion",
+			      "v1", "kind", "LimitRange", "metadata", meta_of(STR("gpuaas"), name),
+			      "spec", "limits", "type", "Container", "default", "memory", "512Mi",
+			      "defaultRequest", "cpu", "100m", "memory", "128Mi"));
 }
 
 // Only pods of the same tenant may connect.
@@ -135,16 +134,22 @@ static json_t *annotations_of(const struct request_spec *spec)
 	return notes;
 }
 
-// Requests equal limits: a pod cannot take more than was granted.
+// A pod cannot take more memory or GPUs than was granted. CPU is a share by weight: a limit would
+// only keep what is idle from it, and a small one makes the start of its container, which counts
+// against it, more than a second slower. Whole CPUs get a limit equal to the request all the same:
+// so the kubelet can give them CPUs of their own.
 static json_t *resources_of(const struct request_spec *spec)
 {
 	char cpu[24], memory[24], gpus[24];
 	(void)snprintf(cpu, sizeof cpu, "%lldm", (long long)spec->cpu_milli);
 	(void)snprintf(memory, sizeof memory, "%lld", (long long)spec->memory_bytes);
 	(void)snprintf(gpus, sizeof gpus, "%lld", (long long)spec->gpu_count);
-	return made(json_pack("{s:{s:s, s:s, s:s}, s:{s:s, s:s, s:s}}", "requests", "cpu", cpu,
-			      "memory", memory, "nvidia.com/gpu", gpus, "limits", "cpu", cpu,
-			      "memory", memory, "nvidia.com/gpu", gpus));
+	json_t *both = made(json_pack("{s:{s:s, s:s, s:s}, s:{s:s, s:s}}", "requests", "cpu", cpu,
+				      "memory", memory, "nvidia.com/gpu", gpus, "limits", "memory",
+				      memory, "nvidia.com/gpu", gpus));
+	if (spec->cpu_milli % 1000 == 0)
+		put_text(json_object_get(both, "limits"), "cpu", str_of(cpu));
+	return both;
 }
 
 static void put_borrowed(json_t *object, const char *key, const json_t *value)

@@ -36,17 +36,16 @@ static void check_tenant(struct check *c)
 	CHECK_STR(c, "gpus", label(parts[0].body, "spec.hard", "requests.nvidia.com/gpu"), "4");
 	CHECK_STR(c, "cpu", label(parts[0].body, "spec.hard", "requests.cpu"), "1500m");
 	CHECK_STR(c, "memory", label(parts[0].body, "spec.hard", "requests.memory"), "1073741824");
-	CHECK_STR(c, "cpu limit", label(parts[0].body, "spec.hard", "limits.cpu"), "1500m");
+	CHECK_STR(c, "no cpu limit", label(parts[0].body, "spec.hard", "limits.cpu"), "");
 	CHECK_STR(c, "memory limit", label(parts[0].body, "spec.hard", "limits.memory"),
 		  "1073741824");
 	CHECK_STR(c, "node ports", label(parts[0].body, "spec.hard", "services.nodeports"), "0");
 	CHECK_STR(c, "balancers", label(parts[0].body, "spec.hard", "services.loadbalancers"), "0");
 	const json_t *each = json_array_get(json_at(parts[1].body, "spec.limits"), 0);
-	static const char *const counted[] = { "cpu", "memory" };
-	for (size_t i = 0; i < ARRAY_COUNT(counted); i++) {
-		CHECK(c, counted[i], label(each, "default", counted[i]).len > 0);
-		CHECK(c, counted[i], label(each, "defaultRequest", counted[i]).len > 0);
-	}
+	CHECK_STR(c, "of memory", label(each, "default", "memory"), "512Mi");
+	CHECK_STR(c, "of CPU none", label(each, "default", "cpu"), "");
+	CHECK_STR(c, "what is counted", label(each, "defaultRequest", "cpu"), "100m");
+	CHECK_STR(c, "what is counted", label(each, "defaultRequest", "memory"), "128Mi");
 	const json_t *subject = json_array_get(json_at(parts[4].body, "subjects"), 0);
 	CHECK_STR(c, "group", json_text(subject, "name"), "gpuaas:red:member");
 	for (size_t i = 0; i < MANIFEST_TENANT_PARTS; i++) {
@@ -93,11 +92,17 @@ static void check_job(struct check *c)
 		  "RuntimeDefault");
 	CHECK(c, "no token", !json_bool(spec, "automountServiceAccountToken", true));
 	CHECK_STR(c, "gpus", label(container, "resources.limits", "nvidia.com/gpu"), "2");
-	CHECK_STR(c, "cpu", label(container, "resources.limits", "cpu"), "500m");
+	CHECK_STR(c, "cpu", label(container, "resources.requests", "cpu"), "500m");
+	CHECK_STR(c, "a part of a CPU is a share", label(container, "resources.limits", "cpu"), "");
 	CHECK(c, "no more rights",
 	      !json_bool(container, "securityContext.allowPrivilegeEscalation", true));
 	CHECK_STR(c, "env", json_text(json_array_get(json_object_get(container, "env"), 0), "name"),
 		  "A");
+	(void)json_object_set_new(json_object_get(request, "spec"), "cpu", json_string("2"));
+	AUTO(json_decrefp) json_t *whole = manifest_job(request);
+	container = json_array_get(json_at(whole, "spec.template.spec.containers"), 0);
+	CHECK_STR(c, "CPUs of its own", label(container, "resources.limits", "cpu"), "2000m");
+	(void)json_object_set_new(json_object_get(request, "spec"), "cpu", json_string("500m"));
 	AUTO(json_decrefp) json_t *again = manifest_job(request);
 	CHECK(c, "the same each time", json_equal(job, again) == 1);
 }

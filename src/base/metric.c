@@ -99,3 +99,49 @@ void metric_histogram_put(struct buf *out, const char *name, const struct metric
 	put_labels(out, labels, label_count, NULL);
 	buf_printf(out, " %llu\n", (unsigned long long)histogram->count);
 }
+
+// Escaped again: in OpenMetrics a quote in a help text is too.
+static void put_help(struct buf *out, struct str family, struct str help)
+{
+	buf_printf(out, "# HELP " STR_FMT " ", STR_ARG(family));
+	for (size_t i = 0; i < help.len; i++) {
+		if (help.data[i] == '"')
+			buf_put_byte(out, '\\');
+		buf_put_byte(out, help.data[i]);
+	}
+	buf_put_byte(out, '\n');
+}
+
+static struct str word_of(struct str *rest)
+{
+	struct str word = STR("");
+	return str_split_next(rest, ' ', &word) ? word : STR("");
+}
+
+void metric_to_openmetrics(struct str page, struct buf *out)
+{
+	static const struct str total = { "_total", 6 };
+	struct str line, help = { NULL, 0 };
+	while (str_split_next(&page, '\n', &line)) {
+		struct str rest = str_slice(line, 7, line.len);
+		if (str_starts(line, STR("# HELP "))) {
+			(void)word_of(&rest);
+			help = rest; // told with the type, which says the family's name
+			continue;
+		}
+		if (!str_starts(line, STR("# TYPE "))) {
+			buf_put(out, line);
+			if (line.len > 0)
+				buf_put_byte(out, '\n');
+			continue;
+		}
+		struct str family = word_of(&rest), type = rest;
+		if (str_eq_c(type, "counter") && str_ends(family, total))
+			family = str_slice(family, 0, family.len - total.len);
+		else if (str_eq_c(type, "counter") || str_eq_c(type, "untyped"))
+			type = STR("unknown");
+		buf_printf(out, "# TYPE " STR_FMT " " STR_FMT "\n", STR_ARG(family), STR_ARG(type));
+		put_help(out, family, help);
+	}
+	buf_put_c(out, "# EOF\n");
+}

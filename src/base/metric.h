@@ -28,5 +28,8 @@ void metric_int(struct buf *out, const char *name, const struct metric_label *la
 void metric_float(struct buf *out, const char *name, const struct metric_label *labels,
 		  size_t label_count, double value);
 void metric_observe(struct metric_histogram *histogram, double value);
+// The same page as OpenMetrics 1.0.0: families of counters without "_total", "# EOF" at the end. A
+// counter whose name lacks "_total" cannot be one there and is of type unknown.
+void metric_to_openmetrics(struct str page, struct buf *out);
 void metric_histogram_put(struct buf *out, const char *name, const struct metric_label *labels,
 			  size_t label_count, const struct metric_histogram *histogram);

@@ -195,6 +195,89 @@ def test_pages(rig):
     assert rig.stop() == 0
 
 
+def ask(rig, token=None, **headers):
+    """Status, type and text of /metrics."""
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    request = urllib.request.Request(f"http://127.0.0.1:{rig.port}/metrics", headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return answer.status, answer.headers["Content-Type"], answer.read().decode()
+    except urllib.error.HTTPError as refused:
+        return refused.code, refused.headers["Content-Type"], refused.read().decode()
+
+
+def promtool(page):
+    return subprocess.run(["promtool", "check", "metrics"], input=page, check=False, capture_output=True, text=True)
+
+
+def test_promtool_and_openmetrics(rig):
+    wait_until(lambda: "DCGM_FI_DEV_POWER_USAGE{" in rig.get("/metrics"), "readings")
+    page = rig.get("/metrics")
+    whole = promtool(page)
+    # The classic names break rules of naming that promtool knows; the text itself is right.
+    assert whole.returncode in (0, 3), whole.stderr
+    ours = re.sub(r"^(# (HELP|TYPE) )?DCGM_.*\n", "", page, flags=re.M)
+    done = promtool(ours)
+    assert (done.returncode, done.stdout + done.stderr) == (0, ""), done
+    assert 'gpuaas_agent_gpu_up{UUID="GPU-' in page and "gpuaas_agent_gpu_reading_age_seconds{" in page
+    status, kind, text = ask(rig, Accept="application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.3")
+    assert status == 200 and kind.startswith("application/openmetrics-text; version=1.0.0")
+    assert text.endswith("# EOF\n") and text.count("# EOF") == 1
+    families = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.M))
+    for line in text.splitlines():
+        if line.startswith("#"):
+            continue
+        name = re.match(r"[a-zA-Z_:][\w:]*", line).group()
+        kind = families.get(name) or families.get(re.sub(r"_(total|bucket|sum|count)$", "", name))
+        assert kind, line
+        assert (kind == "counter") == (name.endswith("_total") and name not in families), line
+    assert ask(rig, Accept="text/plain")[1].startswith("text/plain; version=0.0.4")
+    assert ask(rig, Accept="application/openmetrics-text;q=0")[1].startswith("text/plain")
+
+
+def test_counters_from_a_file(tmp_path):
+    path = tmp_path / "counters.csv"
+    path.write_text("# mine\nDCGM_FI_DEV_GPU_UTIL, gauge, busy\nDCGM_FI_PROF_GR_ENGINE_ACTIVE, gauge, x\n")
+    families = lambda rig: set(re.findall(r"^# TYPE (DCGM\S+)", rig.get("/metrics"), re.M))  # noqa: E731
+    with contextlib.closing(Rig(tmp_path, {"metrics": {"countersFile": str(path)}})) as rig:
+        wait_until(lambda: families(rig) == {"DCGM_FI_DEV_GPU_UTIL"}, "one counter")
+        assert rig.metric("counters") == 1 and rig.metric("counters_unserved") == 1
+        path.write_text("DCGM_FI_DEV_GPU_UTIL, gauge, busy\nDCGM_FI_DEV_GPU_TEMPERATURE, gauge, x\n")
+        rig.agent.send_signal(signal.SIGHUP)
+        wait_until(lambda: rig.metric("counters_failing") == 1, "the broken file is stated")
+        assert families(rig) == {"DCGM_FI_DEV_GPU_UTIL"}, "what was in force stays"
+        log = (tmp_path / "agent.log").read_text()
+        assert f'{path}: line 2: \\"DCGM_FI_DEV_GPU_TEMPERATURE\\" is no counter known here; correct the name' in log
+        path.write_text("DCGM_FI_DEV_GPU_TEMP, gauge, heat\n")
+        wait_until(lambda: families(rig) == {"DCGM_FI_DEV_GPU_TEMP"}, "it is looked at again", 20)
+        assert rig.metric("counters_failing") == 0
+        assert rig.stop() == 0
+        path.write_text("DCGM_FI_DEV_GPU_TEMP gauge heat\n")
+        rig.start()
+        assert rig.agent.wait(timeout=10) == 1
+        assert f"{path}: line 1: there are 1 cells; write NAME, type, help" in (tmp_path / "agent.log").read_text()
+
+
+def test_tokens_of_metrics(tmp_path):
+    path = tmp_path / "tokens"
+    path.write_text("* 0123456789abcdef-all\nred 0123456789abcdef-red\n")
+    with contextlib.closing(Rig(tmp_path, {"metrics": {"tokensFile": str(path)}})) as rig:
+        wait_until(lambda: rig.get("/healthz") == "ok\n", "health needs no token")
+        wait_until(lambda: "DCGM_FI_DEV_POWER_USAGE{" in ask(rig, "0123456789abcdef-all")[2], "readings")
+        assert ask(rig)[0] == 401 and ask(rig, "0123456789abcdef-xyz")[0] == 401
+        status, _, page = ask(rig, "0123456789abcdef-red")
+        assert status == 200 and "GPU-" not in page and "gpuaas_agent_build_info" not in page
+        path.write_text("* 0123456789abcdef-new\n")
+        rig.agent.send_signal(signal.SIGHUP)
+        wait_until(lambda: ask(rig, "0123456789abcdef-new")[0] == 200, "the new token")
+        assert ask(rig, "0123456789abcdef-all")[0] == 401
+        path.write_text("all short\n")
+        rig.agent.send_signal(signal.SIGHUP)
+        wait_until(lambda: "gpuaas_agent_metrics_tokens_failing 1" in ask(rig, "0123456789abcdef-new")[2], "stated")
+        assert rig.stop() == 0
+
+
 def test_cdi_file_is_made_again(rig):
     spec = rig.folder / "cdi" / "k8s.device-plugin.nvidia.com-gpu.json"
     wait_until(spec.exists, "the CDI file")

@@ -225,6 +225,7 @@ static void on_housekeeping(void *arg)
 	if (agent->pods != NULL)
 		pods_prune(agent->pods);
 	join_pods(agent);
+	exporter_look(&agent->exporter);
 	agent_offer(agent); // also writes the CDI file anew if somebody removed it
 	if (agent->node != NULL)
 		node_writer_poke(agent->node); // writes only what differs
@@ -393,8 +394,9 @@ static err_status start_http(struct agent *agent, struct err *err)
 	const struct agent_config *from = &agent->config;
 	const struct tls_server_config tls = { .cert_file = from->tls_cert_file,
 					       .key_file = from->tls_key_file };
-	err_status status = ERR_OK;
-	if (from->tls_cert_file != NULL)
+	err_status status =
+		exporter_init(&agent->exporter, from->counters_file, from->tokens_file, err);
+	if (status == ERR_OK && from->tls_cert_file != NULL)
 		status = tls_server_new(&tls, &agent->tls, err);
 	const struct http_server_config config = { .listen = from->listen,
 						   .tls = agent->tls,
@@ -413,6 +415,7 @@ static void on_hup(void *arg)
 	struct err err;
 	agent->plan_key_ns = 0;
 	dp_source_look(agent->source);
+	exporter_look(&agent->exporter);
 	if (agent->tls != NULL && tls_server_reload(agent->tls, &err) != ERR_OK)
 		log_err(LOG_ERROR, "certificate is not reloaded, the old one stays", &err);
 }
@@ -468,5 +471,6 @@ void agent_stop(struct agent *agent)
 	k8s_client_free(agent->client);
 	loop_timer_free(agent->housekeeping);
 	buf_done(&agent->plan_key);
+	exporter_done(&agent->exporter);
 	loop_free(agent->loop);
 }

@@ -7,6 +7,7 @@
 
 #include "daemons/agent/config.h"
 #include "daemons/agent/dp_source.h"
+#include "daemons/agent/exporter.h"
 #include "daemons/agent/kubelet_dir.h"
 #include "daemons/agent/metrics.h"
 #include "daemons/agent/node_label.h"
@@ -36,6 +37,7 @@ struct agent {
 	struct holders *holders;
 	struct push *push; // NULL: not configured
 	struct grant grant;
+	struct exporter exporter;
 	struct tls_ctx *tls;
 	struct http_server *http;
 	struct loop_timer *housekeeping;

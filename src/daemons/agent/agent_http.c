@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/metric.h"
 #include "daemons/agent/agent.h"
 
 static const uint64_t READING_MAX_AGE_NS = 30 * UINT64_C(1000000000);
@@ -7,6 +8,12 @@ static void fill_view(const struct agent *agent, struct metrics_view *view)
 {
 	*view = (struct metrics_view){
 		.node = agent->config.node_name,
+		.counters = &agent->exporter.counters,
+		.is_counters_bad = agent->exporter.is_counters_bad,
+		.is_tokens_bad = agent->exporter.is_tokens_bad,
+		.gpus = monitor_gpus(agent->monitor),
+		.count = monitor_count(agent->monitor),
+		.driver = monitor_driver(agent->monitor),
 		.monitor = agent->monitor,
 		.usage = meter_usage(agent->meter),
 		.now_ns = world_mono_ns(loop_world(agent->loop)),
@@ -54,6 +61,50 @@ static void respond_text(struct http_exchange *exchange, int status, const char 
 	http_respond(exchange, status, "text/plain; charset=utf-8", NULL, str_of(text));
 }
 
+// "application/openmetrics-text" among what is accepted, not excluded by q=0.
+static bool wants_openmetrics(const struct http_request *request)
+{
+	struct str rest = http_header_find(&request->headers, "accept"), item;
+	while (str_split_next(&rest, ',', &item)) {
+		struct str type, parameter;
+		bool is_good = str_split_next(&item, ';', &type) &&
+			       str_eq_nocase(str_trim(type), STR("application/openmetrics-text"));
+		while (is_good && str_split_next(&item, ';', &parameter))
+			is_good = !str_eq_c(str_trim(parameter), "q=0");
+		if (is_good)
+			return true;
+	}
+	return false;
+}
+
+static void respond_metrics(const struct agent *agent, struct http_exchange *exchange,
+			    const struct http_request *request)
+{
+	static const char plain[] = "text/plain; version=0.0.4; charset=utf-8";
+	static const char open[] = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+	AUTO(buf_done) struct buf page = { 0 };
+	AUTO(buf_done) struct buf changed = { 0 };
+	struct metrics_view view;
+	struct http_headers challenge = { 0 };
+	const char *tenant = NULL;
+	if (!exporter_allows(&agent->exporter, http_header_find(&request->headers, "authorization"),
+			     &tenant)) {
+		if (http_header_add(&challenge, STR("WWW-Authenticate"), STR("Bearer")))
+			http_respond(exchange, 401, "text/plain; charset=utf-8", &challenge,
+				     STR("a token is needed\n"));
+		return;
+	}
+	fill_view(agent, &view);
+	view.tenant = tenant;
+	metrics_put(&page, &view);
+	if (!wants_openmetrics(request)) {
+		http_respond(exchange, 200, plain, NULL, buf_str(&page));
+		return;
+	}
+	metric_to_openmetrics(buf_str(&page), &changed);
+	http_respond(exchange, 200, open, NULL, buf_str(&changed));
+}
+
 void agent_http(void *arg, struct http_exchange *exchange, const struct http_request *request)
 {
 	const struct agent *agent = arg;
@@ -61,12 +112,7 @@ void agent_http(void *arg, struct http_exchange *exchange, const struct http_req
 	if (!str_eq_c(request->method, "GET") && !str_eq_c(request->method, "HEAD")) {
 		respond_text(exchange, 405, "only GET is answered here\n");
 	} else if (str_eq_c(request->path, "/metrics")) {
-		AUTO(buf_done) struct buf page = { 0 };
-		struct metrics_view view;
-		fill_view(agent, &view);
-		metrics_put(&page, &view);
-		http_respond(exchange, 200, "text/plain; version=0.0.4; charset=utf-8", NULL,
-			     buf_str(&page));
+		respond_metrics(agent, exchange, request);
 	} else if (str_eq_c(request->path, "/healthz") || str_eq_c(request->path, "/health")) {
 		respond_text(exchange, 200, "ok\n");
 	} else if (str_eq_c(request->path, "/readyz")) {

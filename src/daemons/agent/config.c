@@ -63,12 +63,26 @@ enum { FILE_MAX_BYTES = 256 * 1024, HOST_NAME_BYTES = 256 };
 	X("server.tokenFile", push_token_file, NULL)                                               \
 	X("tls.certFile", tls_cert_file, NULL)                                                     \
 	X("tls.keyFile", tls_key_file, NULL)                                                       \
+	X("metrics.countersFile", counters_file, NULL)                                             \
+	X("metrics.tokensFile", tokens_file, NULL)                                                 \
 	X("health.ignoreXids", ignore_xids, NULL)                                                  \
 	X("health.watchXids", watch_xids, NULL)
 
 static const char *const top_keys[] = {
-	"resource", "sysRoot", "planKeyFile", "planWaitMs",        "server",      "tls", "health",
-	"usage",    "journal", "node",        "extraDeviceMounts", "attribution", NULL,
+	"resource",
+	"sysRoot",
+	"planKeyFile",
+	"planWaitMs",
+	"server",
+	"tls",
+	"health",
+	"usage",
+	"journal",
+	"node",
+	"extraDeviceMounts",
+	"attribution",
+	"metrics",
+	NULL,
 };
 static const struct {
 	const char *name;
@@ -77,6 +91,7 @@ static const struct {
 	{ "server",
 	  (const char *const[]){ "url", "caFile", "tokenFile", "batchBytes", "periodMs", NULL } },
 	{ "attribution", (const char *const[]){ "procRoot", NULL } },
+	{ "metrics", (const char *const[]){ "countersFile", "tokensFile", NULL } },
 	{ "tls", (const char *const[]){ "certFile", "keyFile", NULL } },
 	{ "health",
 	  (const char *const[]){ "ignoreXids", "watchXids", "probeMs", "deadlineMs",

@@ -32,7 +32,8 @@ static void put_identity(struct buf *out, const struct metrics_view *view,
 	buf_printf(out, ",device=\"nvidia%" PRIu32 "\"", info->minor);
 	put_label(out, "modelName", info->model);
 	put_label(out, "Hostname", view->node);
-	put_label(out, "DCGM_FI_DRIVER_VERSION", monitor_driver(view->monitor)->driver_version);
+	if (view->counters->has_driver_label)
+		put_label(out, "DCGM_FI_DRIVER_VERSION", view->driver->driver_version);
 }
 
 // The pod of a GPU that one pod holds. With several the device's values are nobody's alone:
@@ -49,74 +50,112 @@ static void put_holder(struct buf *out, const struct metrics_view *view, const c
 	put_label(out, "pod", holder->pod);
 }
 
-static bool is_fresh(const struct metrics_view *view, const struct monitor_gpu *gpu)
+// Whether the one who asks may see the device's values: all that hold it are theirs.
+static bool is_seen(const struct metrics_view *view, const struct monitor_gpu *gpu)
 {
-	return gpu->is_known && gpu->reading_ns != 0 &&
-	       view->now_ns - gpu->reading_ns <= view->reading_max_age_ns;
+	const struct usage_allocation *holder;
+	size_t at = 0, count = 0;
+	if (!gpu->is_known)
+		return false;
+	if (view->tenant == NULL)
+		return true;
+	for (; (holder = usage_next_holder(view->usage, gpu->info.uuid, &at)) != NULL; count++) {
+		// Of a share nobody knows who will hold the others.
+		if (strcmp(holder->tenant, view->tenant) != 0 || holder->share_den > 1)
+			return false;
+	}
+	return count > 0;
 }
 
-static void put_xids(struct buf *out, const struct metrics_view *view, const struct buf *identities,
-		     const struct buf *holders)
+static bool is_fresh(const struct metrics_view *view, const struct monitor_gpu *gpu)
+{
+	return gpu->reading_ns != 0 && view->now_ns - gpu->reading_ns <= view->reading_max_age_ns;
+}
+
+// Labels of a GPU are rendered once and serve all its series; empty: it is not shown.
+struct labels {
+	struct buf identity, holder;
+};
+
+static void put_head(struct buf *out, const char *name, const struct counter *counter)
+{
+	buf_printf(out, "# HELP %s ", name);
+	for (const char *c = counter->help; *c != '\0'; c++)
+		buf_printf(out, *c == '\\' ? "\\\\" : "%c", *c);
+	buf_printf(out, "\n# TYPE %s %s\n", name, counter->type);
+}
+
+static void put_xids(struct buf *out, const struct metrics_view *view,
+		     const struct counter *counter, const struct labels *labels)
 {
 	static const char name[] = "DCGM_FI_DEV_XID_ERRORS";
-	buf_printf(out, "# HELP %s Value of the last XID error encountered.\n# TYPE %s gauge\n",
-		   name, name);
-	for (uint32_t slot = 0; slot < monitor_count(view->monitor); slot++) {
-		const struct monitor_gpu *gpu = monitor_gpu(view->monitor, slot);
-		if (!gpu->is_known)
+	bool is_headed = false;
+	for (uint32_t slot = 0; slot < view->count; slot++) {
+		const struct monitor_gpu *gpu = &view->gpus[slot];
+		if (labels[slot].identity.len == 0)
 			continue;
-		buf_printf(out, "%s{%s", name, identities[slot].data);
+		if (!is_headed)
+			put_head(out, name, counter);
+		is_headed = true;
+		buf_printf(out, "%s{", name);
+		buf_put(out, buf_str(&labels[slot].identity));
 		buf_printf(out, ",err_code=\"%" PRIu32 "\"", gpu->last_xid);
 		put_label(out, "err_msg",
 			  gpu->last_xid == 0 ? "No Error" : xid_text(gpu->last_xid));
-		buf_put(out, buf_str(&holders[slot]));
+		buf_put(out, buf_str(&labels[slot].holder));
 		buf_printf(out, "} %" PRIu32 "\n", gpu->last_xid);
 	}
 }
 
-static void put_field(struct buf *out, const struct metrics_view *view, enum gpu_field field,
-		      const struct buf *identities, const struct buf *holders)
+static void put_field(struct buf *out, const struct metrics_view *view,
+		      const struct counter *counter, const struct labels *labels)
 {
-	const struct gpu_field_info *info = gpu_field_info(field);
+	const char *name = gpu_field_info(counter->field)->name;
 	bool is_headed = false;
-	for (uint32_t slot = 0; slot < monitor_count(view->monitor); slot++) {
-		const struct monitor_gpu *gpu = monitor_gpu(view->monitor, slot);
-		if (!is_fresh(view, gpu) || !gpu_reading_has(&gpu->reading, field))
+	for (uint32_t slot = 0; slot < view->count; slot++) {
+		const struct monitor_gpu *gpu = &view->gpus[slot];
+		if (labels[slot].identity.len == 0 || !is_fresh(view, gpu) ||
+		    !gpu_reading_has(&gpu->reading, counter->field))
 			continue;
 		if (!is_headed)
-			buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", info->name, info->help,
-				   info->name, info->type);
+			put_head(out, name, counter);
 		is_headed = true;
-		buf_printf(out, "%s{", info->name);
-		buf_put(out, buf_str(&identities[slot]));
-		buf_put(out, buf_str(&holders[slot]));
+		buf_printf(out, "%s{", name);
+		buf_put(out, buf_str(&labels[slot].identity));
+		buf_put(out, buf_str(&labels[slot].holder));
 		buf_put_c(out, "} ");
-		gpu_field_print(out, field, gpu->reading.values[field]);
+		gpu_field_print(out, counter->field, gpu->reading.values[counter->field]);
 		buf_put_byte(out, '\n');
 	}
 }
 
-static void put_gpus(struct buf *out, const struct metrics_view *view)
+void metrics_put_gpus(struct buf *out, const struct metrics_view *view)
 {
-	// The labels of a GPU are rendered once and serve all its series.
-	struct buf identities[GPU_MAX] = { 0 }, holders[GPU_MAX] = { 0 };
-	uint32_t count = monitor_count(view->monitor);
-	for (uint32_t slot = 0; slot < count; slot++) {
-		const struct monitor_gpu *gpu = monitor_gpu(view->monitor, slot);
-		put_identity(&identities[slot], view, &gpu->info);
-		put_holder(&holders[slot], view, gpu->info.uuid);
+	struct labels labels[GPU_MAX] = { 0 };
+	ASSERT(view->count <= GPU_MAX);
+	for (uint32_t slot = 0; slot < view->count; slot++) {
+		if (!is_seen(view, &view->gpus[slot]))
+			continue;
+		put_identity(&labels[slot].identity, view, &view->gpus[slot].info);
+		put_holder(&labels[slot].holder, view, view->gpus[slot].info.uuid);
 	}
-	for (int field = 0; field < GPU_FIELD_COUNT; field++)
-		put_field(out, view, (enum gpu_field)field, identities, holders);
-	put_xids(out, view, identities, holders);
-	for (uint32_t slot = 0; slot < count; slot++) {
-		buf_done(&identities[slot]);
-		buf_done(&holders[slot]);
+	for (size_t i = 0; i < view->counters->count; i++) {
+		const struct counter *counter = &view->counters->items[i];
+		switch (counter->kind) {
+		case COUNTER_FIELD: put_field(out, view, counter, labels); break;
+		case COUNTER_XID: put_xids(out, view, counter, labels); break;
+		}
+	}
+	for (uint32_t slot = 0; slot < view->count; slot++) {
+		buf_done(&labels[slot].identity);
+		buf_done(&labels[slot].holder);
 	}
 }
 
 void metrics_put(struct buf *out, const struct metrics_view *view)
 {
-	put_gpus(out, view);
-	metrics_put_own(out, view);
+	metrics_put_gpus(out, view);
+	metrics_put_allocations(out, view);
+	if (view->tenant == NULL)
+		metrics_put_own(out, view);
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "daemons/agent/counters.h"
 #include "daemons/agent/dp_source.h"
 #include "daemons/agent/grant.h"
 #include "daemons/agent/holders.h"
@@ -14,7 +15,12 @@
 
 struct metrics_view {
 	const char *node;
-	const struct monitor *monitor;
+	const char *tenant; // NULL: all; else only what this tenant alone holds
+	const struct counters *counters;
+	const struct monitor_gpu *gpus; // by slot
+	uint32_t count;
+	const struct nvml_hello *driver;
+	const struct monitor *monitor; // for the agent's own figures
 	const struct usage *usage;
 	uint64_t now_ns, reading_max_age_ns; // older values are left out
 	struct plugin_stats plugin;
@@ -27,7 +33,12 @@ struct metrics_view {
 	struct node_writer_stats node_writer;
 	uint64_t planned, unplanned;
 	bool has_push, has_pods, has_inotify, is_offer_bad;
+	bool is_counters_bad, is_tokens_bad;
 };
 
+// The whole page; for a tenant its GPUs and allocations.
 void metrics_put(struct buf *out, const struct metrics_view *view);
+// Values of the GPUs; label order and formats are those of dcgm-exporter's classic profile.
+void metrics_put_gpus(struct buf *out, const struct metrics_view *view);
+void metrics_put_allocations(struct buf *out, const struct metrics_view *view);
 void metrics_put_own(struct buf *out, const struct metrics_view *view);

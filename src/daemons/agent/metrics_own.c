@@ -19,8 +19,8 @@ static void put_health(struct buf *out, const struct metrics_view *view)
 {
 	metric_family(out, "gpuaas_agent_gpu_healthy", "gauge",
 		      "Whether the GPU is offered to the kubelet.");
-	for (uint32_t slot = 0; slot < monitor_count(view->monitor); slot++) {
-		const struct monitor_gpu *gpu = monitor_gpu(view->monitor, slot);
+	for (uint32_t slot = 0; slot < view->count; slot++) {
+		const struct monitor_gpu *gpu = &view->gpus[slot];
 		const struct metric_label labels[] = {
 			{ "UUID", str_of(gpu->info.uuid) },
 			{ "state", str_of(health_state_name(gpu->health.state)) },
@@ -30,10 +30,21 @@ static void put_health(struct buf *out, const struct metrics_view *view)
 			metric_int(out, "gpuaas_agent_gpu_healthy", labels, ARRAY_COUNT(labels),
 				   health_is_offered(&gpu->health) ? 1 : 0);
 	}
+	metric_family(out, "gpuaas_agent_gpu_up", "gauge",
+		      "Whether the GPU answers and its values are not too old to be shown.");
+	for (uint32_t slot = 0; slot < view->count; slot++) {
+		const struct monitor_gpu *gpu = &view->gpus[slot];
+		const struct metric_label label = { "UUID", str_of(gpu->info.uuid) };
+		bool is_fresh = gpu->reading_ns != 0 &&
+				view->now_ns - gpu->reading_ns <= view->reading_max_age_ns;
+		if (gpu->is_known)
+			metric_int(out, "gpuaas_agent_gpu_up", &label, 1,
+				   is_fresh && gpu->health.state == HEALTH_HEALTHY ? 1 : 0);
+	}
 	metric_family(out, "gpuaas_agent_gpu_reading_age_seconds", "gauge",
 		      "Age of the GPU's last reading; absent before the first.");
-	for (uint32_t slot = 0; slot < monitor_count(view->monitor); slot++) {
-		const struct monitor_gpu *gpu = monitor_gpu(view->monitor, slot);
+	for (uint32_t slot = 0; slot < view->count; slot++) {
+		const struct monitor_gpu *gpu = &view->gpus[slot];
 		const struct metric_label label = { "UUID", str_of(gpu->info.uuid) };
 		if (gpu->is_known && gpu->reading_ns != 0)
 			metric_float(out, "gpuaas_agent_gpu_reading_age_seconds", &label, 1,
@@ -45,8 +56,8 @@ static void put_xids(struct buf *out, const struct metrics_view *view)
 {
 	metric_family(out, "gpuaas_agent_xids_total", "counter",
 		      "XIDs seen since the start; xid 0 gathers rare ones.");
-	for (uint32_t slot = 0; slot < monitor_count(view->monitor); slot++) {
-		const struct monitor_gpu *gpu = monitor_gpu(view->monitor, slot);
+	for (uint32_t slot = 0; slot < view->count; slot++) {
+		const struct monitor_gpu *gpu = &view->gpus[slot];
 		for (size_t i = 0; i < MONITOR_XIDS; i++) {
 			char xid[16];
 			(void)snprintf(xid, sizeof xid, "%" PRIu32, gpu->xids[i].xid);
@@ -63,7 +74,8 @@ static void put_xids(struct buf *out, const struct metrics_view *view)
 
 enum allocation_value { VALUE_SHARE, VALUE_UTIL, VALUE_MEMORY };
 
-static void put_allocation(struct buf *out, const struct usage_allocation *item, const char *name,
+static void put_allocation(struct buf *out, const struct metrics_view *view,
+			   const struct usage_allocation *item, const char *name,
 			   enum allocation_value value)
 {
 	const struct metric_label labels[] = {
@@ -72,7 +84,9 @@ static void put_allocation(struct buf *out, const struct usage_allocation *item,
 		{ "pod", str_of(item->pod) },
 		{ "container", str_of(item->container) },
 	};
-	if (item->is_ended || item->pod[0] == '\0' || (value != VALUE_SHARE && !item->has_sample))
+	bool is_seen = view->tenant == NULL || strcmp(item->tenant, view->tenant) == 0;
+	if (!is_seen || item->is_ended || item->pod[0] == '\0' ||
+	    (value != VALUE_SHARE && !item->has_sample))
 		return;
 	if (value == VALUE_SHARE)
 		metric_float(out, name, labels, ARRAY_COUNT(labels),
@@ -86,7 +100,7 @@ static void put_allocation(struct buf *out, const struct usage_allocation *item,
 }
 
 // Several pods may hold one GPU; their parts never exceed it.
-static void put_allocations(struct buf *out, const struct metrics_view *view)
+void metrics_put_allocations(struct buf *out, const struct metrics_view *view)
 {
 	static const char *const names[] = { "gpuaas_agent_allocation_share_ratio",
 					     "gpuaas_agent_allocation_utilization_ratio",
@@ -97,9 +111,23 @@ static void put_allocations(struct buf *out, const struct metrics_view *view)
 	for (size_t value = 0; value < ARRAY_COUNT(names); value++) {
 		metric_family(out, names[value], "gauge", help[value]);
 		for (size_t i = 0; i < usage_count(view->usage); i++)
-			put_allocation(out, usage_at(view->usage, i), names[value],
+			put_allocation(out, view, usage_at(view->usage, i), names[value],
 				       (enum allocation_value)value);
 	}
+}
+
+static void put_counters(struct buf *out, const struct metrics_view *view)
+{
+	put_one(out, "counters", "gauge", "Counters shown of each GPU.", view->counters->count);
+	put_one(out, "counters_unserved", "gauge",
+		"Counters of the file that are known and not served here.",
+		view->counters->unserved);
+	put_one(out, "counters_failing", "gauge",
+		"Whether the file of counters was refused; those before stay.",
+		view->is_counters_bad ? 1 : 0);
+	put_one(out, "metrics_tokens_failing", "gauge",
+		"Whether the file of tokens was refused; those before stay.",
+		view->is_tokens_bad ? 1 : 0);
 }
 
 static void put_driver(struct buf *out, const struct metrics_view *view)
@@ -249,8 +277,8 @@ void metrics_put_own(struct buf *out, const struct metrics_view *view)
 	metric_int(out, "gpuaas_agent_build_info", &version, 1, 1);
 	put_health(out, view);
 	put_xids(out, view);
-	put_allocations(out, view);
 	put_driver(out, view);
+	put_counters(out, view);
 	put_plugin(out, view);
 	put_config(out, view);
 	put_journal(out, view);

@@ -207,6 +207,7 @@ bool feed_pod(struct arena *arena, const struct kobj_pod *pod, const struct kobj
 		.namespace_ = pod->meta.namespace_,
 		.name = pod->meta.name,
 		.node = pod->spec.node_name,
+		.nominated = pod->status.nominated_node,
 		.labels = feed_labels(&pod->meta.labels),
 		.created_s = pod->meta.created_s,
 		.priority = pod->spec.priority,

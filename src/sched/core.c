@@ -213,6 +213,7 @@ struct node *core_node_get(struct sched *sched, struct str name)
 	node->slot = free_slot(sched);
 	node->static_gen = ++sched->gen;
 	link_head_init(&node->pods);
+	link_head_init(&node->nominated);
 	sched->nodes[node->slot] = node;
 	sched->are_ranks_valid = false;
 	core_load_changed(sched, node);
@@ -266,6 +267,7 @@ void core_node_release(struct sched *sched, struct node *node)
 	}
 	forget_avoided(sched, node);
 	reserve_drop_node(sched, node);
+	nominate_drop_node(node);
 	(void)map_remove(sched->node_by_name, node->name);
 	sched->nodes[node->slot] = NULL;
 	free_properties(sched, node);

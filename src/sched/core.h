@@ -36,6 +36,7 @@ struct node {
 	struct device *devices;
 	size_t device_count, device_cap, present_count;
 	struct link pods;      // on this node, by on_node
+	struct link nominated; // waiting pods that it is kept for, by in_nominated
 	struct head *reserved; // for whom it is kept; NULL: nobody
 };
 
@@ -82,7 +83,8 @@ struct pod {
 	struct node *node;        // assumed or bound
 	int64_t bound_ms, end_ms; // expected, if it is on a node
 	struct head *head;        // its reservation, if it waits
-	struct link on_node, in_apart, in_place, in_tell;
+	struct str nominated;     // the node that is kept for it; empty: none
+	struct link on_node, in_apart, in_place, in_tell, in_nominated;
 	int64_t retry_ms;
 	uint32_t failures;
 	struct node *avoid;        // where the last bind failed

@@ -91,6 +91,14 @@ int64_t reserve_wake_ms(const struct sched *sched);
 int64_t reserve_end_ms(const struct pod *pod, int64_t now_ms); // expected, after now
 const char *reserve_check(const struct sched *sched);
 
+// nominate.c
+enum { SCHED_KEPT_MAX = 128 }; // nominated pods that are looked at on one node
+void nominate_set(struct sched *sched, struct pod *pod, struct str node); // empty: none
+void nominate_link(struct sched *sched, struct pod *pod);                 // it waits
+void nominate_unlink(struct sched *sched, struct pod *pod);               // it waits no longer
+void nominate_drop_node(struct node *node);
+bool nominate_allows(const struct check *check, const struct node *node);
+
 // place.c
 struct node *place_best(const struct check *check);                            // NULL: fits nowhere
 size_t place_devices(struct sched *sched, struct pod *pod, struct node *node); // fills grants

@@ -41,7 +41,8 @@ static struct rating rate(const struct check *check, uint32_t slot)
 
 static void rate_wishes(const struct check *check, const struct node *node, struct rating *rating)
 {
-	rating->keys[KEY_AVOIDED] = check->pod->avoid == node;
+	bool is_kept = str_eq(check->pod->nominated, node->name);
+	rating->keys[KEY_AVOIDED] = is_kept ? -1 : check->pod->avoid == node;
 	rating->keys[KEY_PREFERENCE] = -filter_preference(check->shape->spec, node);
 }
 
@@ -86,7 +87,7 @@ struct node *place_best(const struct check *check)
 	struct node *best = NULL;
 	struct rating best_rating = { { 0 } };
 	bool has_wishes = shape->spec->preference_count > 0 || check->pod->avoid != NULL ||
-			  sched->soft_taint_count > 0;
+			  sched->soft_taint_count > 0 || check->pod->nominated.len > 0;
 	const struct column *gpu = &sched->columns[DIM_GPU];
 	int64_t gpu_count = shape->spec->gpu_count;
 	refresh_ranks(sched);

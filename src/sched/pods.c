@@ -157,6 +157,7 @@ void pod_wait(struct sched *sched, struct pod *pod, pod_place place)
 	if (!tree_has(&pod->in_queue))
 		tree_insert(&sched->queue, &pod->in_queue, &pod->key);
 	pod->place = place;
+	nominate_link(sched, pod);
 	if (place == PLACE_SHAPE)
 		shape_add_pod(sched, pod);
 	else
@@ -169,6 +170,7 @@ void pod_wait(struct sched *sched, struct pod *pod, pod_place place)
 void pod_leave(struct sched *sched, struct pod *pod)
 {
 	leave_place(sched, pod);
+	nominate_unlink(sched, pod);
 	reserve_leave(sched, pod);
 	if (tree_has(&pod->in_queue))
 		tree_remove(&sched->queue, &pod->in_queue);
@@ -363,6 +365,8 @@ void sched_pod_set(struct sched *sched, const struct sched_pod_in *in)
 		return; // the bind is on its way; its result or the next event of the watch tells
 	else
 		set_waiting(sched, pod, in, is_changed);
+	if (in->node.len == 0)
+		nominate_set(sched, pod, in->nominated);
 }
 
 void sched_pod_remove(struct sched *sched, struct str uid)
@@ -378,6 +382,7 @@ void sched_pod_remove(struct sched *sched, struct str uid)
 	(void)map_remove(sched->pod_by_name, name_key(pod->key.namespace_, pod->key.name, &key));
 	(void)map_remove(sched->pod_by_uid, pod->uid);
 	shape_unref(sched, pod->shape);
+	free((void *)(uintptr_t)pod->nominated.data);
 	free(pod->labels.items);
 	free(pod->texts);
 	free(pod);

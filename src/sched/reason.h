@@ -96,6 +96,9 @@
 	  "end pods of lower priority, or wait")                                                   \
 	X(RESERVED, "ReservedForHead", NODE, "finds room that is kept for a pod before it",        \
 	  "set or shorten gpuaas.io/duration, or wait until that pod has started")                 \
+	X(NOMINATED, "NominatedForOther", NODE,                                                    \
+	  "finds room that is kept for a pod of no lower priority",                                \
+	  "wait until that pod has started")                                                       \
 	X(TOPOLOGY_LABEL, "TopologyLabelMissing", NODE, "needs a topology label on the node",      \
 	  "label the nodes")
 

@@ -70,7 +70,7 @@ static bool fits_ports(const struct sched_spec *spec, const struct node *node)
 bool filter_rest(const struct check *check, const struct node *node)
 {
 	const struct sched_spec *spec = check->shape->spec;
-	return fits_devices(spec, node) && fits_ports(spec, node) &&
+	return fits_devices(spec, node) && fits_ports(spec, node) && nominate_allows(check, node) &&
 	       (check->affinity == NULL || affinity_check(check->affinity, node) == 0);
 }
 
@@ -190,11 +190,10 @@ static uint64_t collect_amounts(const struct check *check, const struct node *no
 
 static int64_t version_number(const struct sched_version *version)
 {
-	return version->is_set
-		       ? (version->parts[0] * SCHED_PARTS_MAX + version->parts[1]) *
-					 SCHED_PARTS_MAX +
-				 version->parts[2]
-		       : 0;
+	const int64_t *parts = version->parts;
+	if (!version->is_set)
+		return 0;
+	return (parts[0] * SCHED_PARTS_MAX + parts[1]) * SCHED_PARTS_MAX + parts[2];
 }
 
 static void note_static(const struct check *check, const struct node *node, sched_code code,
@@ -245,6 +244,10 @@ uint64_t filter_collect(const struct check *check, const struct node *node,
 			note_static(check, node, (sched_code)code, facts);
 	}
 	fails = plain | collect_amounts(check, node, plain, facts);
+	if (fails == 0 && !nominate_allows(check, node)) {
+		note(facts, SCHED_CODE_NOMINATED, 0, 0, 0);
+		fails = code_bit(SCHED_CODE_NOMINATED);
+	}
 	if (fails == 0 && !reserve_allows(check->sched, check->pod, node)) {
 		int64_t need = check->shape->spec->duration_s;
 		note(facts, SCHED_CODE_RESERVED, 0, need > 0 ? need : -1,

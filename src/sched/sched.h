@@ -43,7 +43,8 @@ enum { SCHED_HEADS_MAX = 32, SCHED_HEADS_PER_POOL_MAX = 8 };
 
 struct sched_pod_in {
 	struct str uid, namespace_, name;
-	struct str node; // empty: not bound
+	struct str node;      // empty: not bound
+	struct str nominated; // the node that is kept for it; empty: none
 	struct sched_labels labels;
 	int64_t created_s;
 	int64_t priority;

@@ -88,20 +88,14 @@ static uint32_t open_starts(uint32_t starts, uint32_t size, uint32_t taken)
 	return open;
 }
 
-static uint32_t free_starts(const struct board *board, const struct mig *mig, uint32_t profile_i,
-			    uint32_t taken)
+uint32_t mig_free_starts(const struct board *board, const struct mig *mig, uint32_t profile_i)
 {
+	ASSERT(profile_i < board->mig_profile_count);
 	const struct mig_profile *profile = &board->mig_profiles[profile_i];
 
 	if (count_of_profile(mig, profile_i) >= profile->count_max)
 		return 0;
-	return open_starts(profile->starts, profile->size, taken);
-}
-
-uint32_t mig_free_starts(const struct board *board, const struct mig *mig, uint32_t profile_i)
-{
-	ASSERT(profile_i < board->mig_profile_count);
-	return free_starts(board, mig, profile_i, taken_slices(board, mig));
+	return open_starts(profile->starts, profile->size, taken_slices(board, mig));
 }
 
 uint32_t mig_remaining(const struct board *board, const struct mig *mig, uint32_t profile_i)
@@ -114,27 +108,23 @@ uint32_t mig_remaining(const struct board *board, const struct mig *mig, uint32_
 	return min_size(fit, profile->count_max - have) & 0xff;
 }
 
-// How many placements of any profile are left when these slices are taken.
-static uint32_t placements_left(const struct board *board, const struct mig *mig, uint32_t taken)
-{
-	uint32_t left = 0;
-
-	for (uint32_t i = 0; i < board->mig_profile_count; i++)
-		left += (uint32_t)__builtin_popcount(free_starts(board, mig, i, taken));
-	return left;
-}
-
 // The place that leaves the most others open, the highest of equals: 1g goes to the far end.
 static uint32_t choose_start(const struct board *board, const struct mig *mig, uint32_t profile_i)
 {
-	uint32_t taken = taken_slices(board, mig), best = MIG_ANYWHERE, best_left = 0;
-	uint32_t starts = free_starts(board, mig, profile_i, taken);
+	uint32_t starts = mig_free_starts(board, mig, profile_i), place_i = 0;
+	uint32_t best = MIG_ANYWHERE, best_left = 0;
 
+	while (place_i < MIG_GI_MAX && mig->gis[place_i].is_used)
+		place_i++;
 	for (uint32_t start = 0; start < BOARD_MIG_SLICE_MAX; start++) {
+		struct mig tried = *mig;
+		uint32_t left = 0;
 		if (!is_start(starts, start))
 			continue;
-		uint32_t own = span(start, board->mig_profiles[profile_i].size);
-		uint32_t left = placements_left(board, mig, taken | own);
+		ASSERT(place_i < MIG_GI_MAX);
+		tried.gis[place_i] = (struct mig_gi){ true, 0, profile_i, start };
+		for (uint32_t i = 0; i < board->mig_profile_count; i++)
+			left += (uint32_t)__builtin_popcount(mig_free_starts(board, &tried, i));
 		if (best == MIG_ANYWHERE || left >= best_left) {
 			best = start;
 			best_left = left;

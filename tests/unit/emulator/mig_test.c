@@ -175,6 +175,28 @@ static uint32_t most_more(const struct layout *layout, size_t profile)
 	return best;
 }
 
+// Where the driver puts an instance that may go anywhere: 8 when there is no room.
+static size_t best_start(const struct layout *layout, size_t profile)
+{
+	size_t best = 8, best_left = 0;
+
+	for (size_t start = 0; start < 8; start++) {
+		struct layout next = *layout;
+		size_t left = 0;
+		if (!can_add(layout, profile, start))
+			continue;
+		add(&next, profile, start);
+		for (size_t p = 0; p < layout->profile_count; p++)
+			for (size_t s = 0; s < 8; s++)
+				left += can_add(&next, p, s) ? 1 : 0;
+		if (best == 8 || left >= best_left) {
+			best = start;
+			best_left = left;
+		}
+	}
+	return best;
+}
+
 static bool is_full(const struct layout *layout)
 {
 	for (size_t i = 0; i < layout->count; i++) {
@@ -215,6 +237,12 @@ static void compare(struct check *c, const struct layout *layout)
 	for (uint32_t p = 0; p < layout->profile_count; p++) {
 		const char *name = layout->profiles[p].name;
 		CHECK_INT(c, name, mig_remaining(&board, &mig, p), most_more(layout, p));
+		struct mig anywhere = mig;
+		uint32_t chosen_i = 0;
+		size_t best = best_start(layout, p);
+		CHECK_INT(c, name, mig_gi_create(&board, &anywhere, p, MIG_ANYWHERE, &chosen_i),
+			  best == 8 ? NVML_ERROR_INSUFFICIENT_RESOURCES : NVML_SUCCESS);
+		CHECK(c, name, best == 8 || anywhere.gis[chosen_i].start == best);
 		for (uint32_t start = 0; start < 9; start++) {
 			struct mig tried = mig;
 			uint32_t gi_i = 0;

@@ -67,14 +67,19 @@ def agent_command(machine, port):
     return pod_resources, command
 
 
-def measure_agent(machine, **counts):
-    """counts: allocate, prefer, scrape, reborn."""
+def measure_agent(machine, replicas=0, **counts):
+    """replicas: of each GPU by time-slicing; counts: allocate, prefer, scrape, reborn."""
     port = free_port()
     pod_resources, command = agent_command(machine, port)
+    if replicas:
+        shares = machine.folder / "shares.yaml"
+        shares.write_text("version: v1\nsharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, "
+                          f"replicas: {replicas}}}]}}}}\n")
+        command.append(f"--config-file={shares}")
+    faults = () if replicas else ("--control", machine.emulator / "control")  # they count GPUs
     options = [part for name, value in counts.items() for part in (f"--{name}", value)]
     return machine.bench.measure("kubelet-bench", "--dir", machine.path("dp"), "--pod-resources", pod_resources,
-                         "--control", machine.emulator / "control", "--metrics", f"http://127.0.0.1:{port}",
-                         *options, "--", *command, environment={"GPUAAS_EMU": str(machine.emulator)})
+                         *faults, "--metrics", f"http://127.0.0.1:{port}", *options, "--", *command, environment={"GPUAAS_EMU": str(machine.emulator)})
 
 
 def measure_peer(machine):
@@ -131,5 +136,22 @@ def agent(bench):
         yield figure
 
 
+SHARES = 1000  # of each GPU
+
+
+def shares(bench):
+    machine = Machine(bench)
+    try:
+        ours = measure_agent(machine, replicas=SHARES, allocate=500, prefer=500, scrape=50, reborn=1)
+    finally:
+        machine.close()
+    assert ours["devices"] == SHARES * GPUS
+    for row in ("allocate", "prefer"):
+        yield Figure(f"agent_shares_{row}_p99", ms(ours[f"{row}_p99"]), "ms wall", cpu_s=ours["cpu_ns"] / 1e9)
+    yield Figure("agent_shares_rss", ours["used_rss_kib"] / 1024, "MiB")
+
+
 GROUPS = [Group("agent", "the agent with 8 emulated GPUs under a kubelet of our own (PEER_DEVICE_PLUGIN)",
-                {row: reach for row, (_, _, _, reach) in ROWS.items()}, agent)]
+                {row: reach for row, (_, _, _, reach) in ROWS.items()}, agent),
+          Group("agent_shares", f"the same GPUs in {SHARES} shares each",
+                {"agent_shares_allocate_p99": "<= 1", "agent_shares_prefer_p99": "<= 5", "agent_shares_rss": ""}, shares)]

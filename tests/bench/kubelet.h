@@ -7,7 +7,7 @@
 
 #include "net/grpc.h"
 
-enum { KUBELET_DEVICES_MAX = 64, KUBELET_ID_BYTES = 96, KUBELET_PATH_BYTES = 104 };
+enum { KUBELET_DEVICES_MAX = 8192, KUBELET_ID_BYTES = 96, KUBELET_PATH_BYTES = 104 };
 
 struct kubelet_device {
 	char id[KUBELET_ID_BYTES];

@@ -303,7 +303,7 @@ int main(int argc, char **argv)
 {
 	const struct options options = read_options(argc, argv);
 	AUTO(buf_done) struct buf out = { 0 };
-	struct kubelet kubelet;
+	static struct kubelet kubelet;
 	(void)signal(SIGPIPE, SIG_IGN);
 	kubelet_init(&kubelet, options.dir, options.pod_resources);
 	measure_all(&kubelet, &options, &out);

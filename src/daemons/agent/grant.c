@@ -62,7 +62,7 @@ struct item {
 	struct str id;
 };
 
-// A question with its ids sorted by GPU and share, musts first on each GPU.
+// A question with what its ids stand for.
 struct search {
 	const struct dp_preferred *request;
 	const char *resource;
@@ -98,6 +98,9 @@ static bool search_fill(struct search *search)
 {
 	const struct dp_ids *available = &search->request->available;
 	const struct dp_ids *must = &search->request->must;
+	struct str uuids[GPU_MAX] = { { 0 } };
+	for (uint32_t slot = 0; slot < monitor_count(search->grant->monitor); slot++)
+		uuids[slot] = str_of(monitor_gpu(search->grant->monitor, slot)->info.uuid);
 	search->items = calloc(available->count + 1, sizeof search->items[0]);
 	if (search->items == NULL)
 		return false;
@@ -107,7 +110,11 @@ static bool search_fill(struct search *search)
 		struct item *item = &search->items[search->count++];
 		struct str uuid = { 0 };
 		*item = (struct item){ .id = available->items[i] };
-		if (!offer_id_parse(item->id, &uuid, &item->share) ||
+		if (!offer_id_parse(item->id, &uuid, &item->share))
+			return false;
+		// Most ids are of the GPU of the one before.
+		item->slot = i == 0 ? 0 : search->items[i - 1].slot;
+		if (!str_eq(uuid, uuids[item->slot]) &&
 		    monitor_find(search->grant->monitor, uuid, &item->slot) == NULL)
 			return false;
 		item->is_must = must->count > 0 && bsearch(&item->id, must->items, must->count,
@@ -116,15 +123,20 @@ static bool search_fill(struct search *search)
 		search->must[item->slot] += item->is_must ? 1 : 0;
 		search->has_shares = search->has_shares || item->share != OFFER_WHOLE;
 	}
-	qsort(search->items, search->count, sizeof search->items[0], by_place);
 	return true;
 }
 
-// Takes so many of each GPU, in the order of the items.
+// Takes so many of each GPU: musts first, then the lowest shares. Only what may be taken is sorted.
 static void take_items(const struct search *search, uint32_t take[GPU_MAX], struct str *ret_ids)
 {
-	size_t count = 0;
+	size_t count = 0, wanted = 0;
 	for (size_t i = 0; i < search->count; i++) {
+		if (take[search->items[i].slot] > 0)
+			search->items[wanted++] = search->items[i];
+	}
+	if (wanted > 0)
+		qsort(search->items, wanted, sizeof search->items[0], by_place);
+	for (size_t i = 0; i < wanted; i++) {
 		const struct item *item = &search->items[i];
 		if (take[item->slot] == 0)
 			continue;

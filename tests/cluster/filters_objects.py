@@ -160,6 +160,8 @@ def make_pod(r, name, namespace):
     spec = {"containers": [container(r, f"c{i}") for i in range(r.randint(1, 2))], "terminationGracePeriodSeconds": 0}
     for later in spec["containers"][1:]:
         later.pop("ports", None)  # two containers may not ask for the same port
+    if chance(r, 3):
+        spec["schedulingGates"] = [{"name": "example.com/later"}]
     if chance(r, 35):
         spec["volumes"] = [volume(r, f"v{i}") for i in range(r.choice([1, 1, 2, 3]))]
         if chance(r, 60):  # little else, so that volumes decide

@@ -41,6 +41,8 @@ int main(int argc, char **argv)
 		return run_command(argc, argv);
 	if (strcmp(argv[1], "pack") == 0)
 		return pack_command(argc, argv);
+	if (strcmp(argv[1], "queue") == 0)
+		return queue_command(argc, argv);
 	if (strcmp(argv[1], "tune") == 0)
 		return tune_command(argc, argv);
 	if (strcmp(argv[1], "feasible") == 0)

@@ -12,6 +12,9 @@ static const char USAGE[] =
 	"           --curve C.csv --summary S.json\n"
 	"       gpuaas-sim tune --nodes N.csv --pods P.csv ... --out POLICY.yaml [--policy START]\n"
 	"           [--seeds 100-103] [--rounds 1000] [--seed S]\n"
+	"       gpuaas-sim queue --format openb|tiresias|philly --jobs FILE\n"
+	"           [--throughput T.csv] [--speed F] --nodes NxG\n"
+	"           --policy fifo|priority|easy|default|FILE --out J.csv\n"
 	"       gpuaas-sim --version | --help\n"
 	"run plays a file of Kubernetes objects on a virtual clock through the scheduler's own "
 	"core\n"
@@ -22,7 +25,10 @@ static const char USAGE[] =
 	"the other, as the published packing experiments do, and writes the curve of what is\n"
 	"allocated over what has arrived. Without --order and --rank they are drawn for the seed. "
 	"tune searches\n"
-	"for better weights on lists and orders drawn from those given.\n";
+	"for better weights on lists and orders drawn from those given. queue plays the jobs of\n"
+	"a trace on N nodes of G GPUs, submissions F times as fast, and writes when each was\n"
+	"started and what start was reserved for it first; T.csv: type,GPUs,steps a second, for\n"
+	"philly.\n";
 
 enum { EXIT_USAGE = 2 };
 

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuaas-sim queue: jobs of a public trace through the scheduler's core on a virtual clock, to
+// compare orders of the queue. Every job is one pod that says truly how long it runs; a job of more
+// GPUs than a node has is never started, because there are no gangs yet. Texts of jobs point into
+// what was parsed, which must outlive them; arrays are the arena's.
+#pragma once
+
+#include "base/arena.h"
+
+enum { QUEUE_JOBS_MAX = 1000000, QUEUE_GPUS_MAX = 4096 };
+
+struct queue_job {
+	struct str name;
+	size_t line;
+	int64_t submit_ms, duration_ms, gpus, priority;
+	int64_t start_ms, end_ms, reserved_ms; // -1: never
+};
+struct queue_jobs { // in order of submission
+	struct queue_job *items;
+	size_t count;
+	size_t left_out; // lines without whole GPUs or without times
+};
+
+struct queue_files { // names are for messages
+	const char *format, *jobs_name, *throughput_name;
+	struct str jobs, throughput;
+	int64_t speed_nano; // instants of submission are divided by it
+};
+MUST_USE err_status queue_jobs_parse(struct arena *arena, const struct queue_files *files,
+				     struct queue_jobs *ret, struct err *err);
+
+struct queue_policy {
+	size_t heads_per_pool;
+	bool uses_priority, is_strict; // strict: nobody passes one before it
+};
+// fifo, priority, easy, default, or the path of a YAML file: base, heads, priority, strict.
+MUST_USE err_status queue_policy_load(const char *name_or_path, struct queue_policy *ret,
+				      struct err *err);
+MUST_USE err_status queue_policy_parse(struct str text, struct queue_policy *ret, struct err *err);
+
+struct queue_cluster {
+	int64_t nodes, gpus; // of each
+};
+// Fills in what became of the jobs; NULL, or what is broken.
+const char *queue_run(struct queue_jobs *jobs, const struct queue_cluster *cluster,
+		      const struct queue_policy *policy);

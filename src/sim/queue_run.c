@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// The core on a virtual clock: submissions and ends, nothing else happens. Since every job says
+// truly how long it runs, nothing is to be done between them.
+#include "base/map.h"
+#include "sched/sched.h"
+#include "sim/queue.h"
+#include "sim/sim.h"
+
+enum { UID_BYTES = 16 };
+
+struct player {
+	struct queue_jobs *jobs;
+	const struct queue_policy *policy;
+	struct sched *core;
+	struct events *ends;
+	struct map *waiting; // uid -> job
+	size_t next, fed;    // jobs submitted, and given to the core
+	int64_t now_ms;
+};
+
+static struct str uid_of(const struct player *player, const struct queue_job *job,
+			 char out[UID_BYTES])
+{
+	(void)snprintf(out, UID_BYTES, "%010zu", (size_t)(job - player->jobs->items));
+	return str_of(out);
+}
+
+static void feed(struct player *player, struct queue_job *job, struct str node)
+{
+	char uid[UID_BYTES];
+	struct sched_amount amount = { STR(FEED_GPU_RESOURCE), job->gpus };
+	struct sched_gpu_ask ask = { STR("job"), SCHED_APP, job->gpus };
+	struct sched_spec spec = { .amounts = &amount,
+				   .amount_count = 1,
+				   .gpu_asks = &ask,
+				   .gpu_ask_count = 1,
+				   .gpu_count = job->gpus,
+				   .duration_s = (job->duration_ms + 999) / 1000 };
+	struct sched_pod_in in = { .uid = uid_of(player, job, uid),
+				   .namespace_ = STR("jobs"),
+				   .name = uid_of(player, job, uid),
+				   .node = node,
+				   .created_s = job->submit_ms / 1000,
+				   .priority = player->policy->uses_priority ? job->priority : 0,
+				   .is_ours = true,
+				   .spec = &spec };
+	if (node.len == 0)
+		(void)map_set(player->waiting, in.uid, job);
+	sched_pod_set(player->core, &in);
+}
+
+static const char *start(struct player *player, const struct sched_decision *bind)
+{
+	struct queue_job *job = map_remove(player->waiting, bind->uid);
+	if (job == NULL)
+		return "a job was started twice";
+	char node[64];
+	(void)snprintf(node, sizeof node, STR_FMT, STR_ARG(bind->node));
+	job->start_ms = player->now_ms;
+	job->end_ms = player->now_ms + job->duration_ms;
+	feed(player, job, str_of(node));
+	events_add(player->ends,
+		   (struct event){ .at_ms = job->end_ms,
+				   .bind_no = (uint32_t)(job - player->jobs->items) });
+	return NULL;
+}
+
+// The first promise is kept: it is what would be shown to who waits.
+static void note_reservations(struct player *player)
+{
+	struct sched_reservation reservations[SCHED_HEADS_MAX];
+	size_t count = sched_reservations(player->core, reservations);
+	for (size_t i = 0; i < count; i++) {
+		struct queue_job *job = map_find(player->waiting, reservations[i].uid);
+		if (job != NULL && job->reserved_ms < 0 &&
+		    reservations[i].start_ms != SCHED_NEVER_MS)
+			job->reserved_ms = reservations[i].start_ms;
+	}
+}
+
+static const char *decide(struct player *player)
+{
+	struct sched_decision decision;
+	for (;;) {
+		bool is_next = !player->policy->is_strict || map_count(player->waiting) == 0;
+		while (player->fed < player->next && is_next) {
+			feed(player, &player->jobs->items[player->fed++], STR(""));
+			is_next = !player->policy->is_strict;
+		}
+		if (!sched_next(player->core, player->now_ms, &decision))
+			break;
+		const char *broken = decision.verb == SCHED_BIND ? start(player, &decision) : NULL;
+		if (broken != NULL)
+			return broken;
+	}
+	note_reservations(player);
+	return sched_check(player->core);
+}
+
+static bool advance(struct player *player)
+{
+	int64_t end_ms = INT64_MAX, submit_ms = INT64_MAX;
+	bool has_end = events_first(player->ends, &end_ms);
+	bool has_job = player->next < player->jobs->count;
+	if (has_job)
+		submit_ms = player->jobs->items[player->next].submit_ms;
+	player->now_ms = min_i64(end_ms, submit_ms);
+	return has_end || has_job;
+}
+
+static const char *play(struct player *player)
+{
+	while (advance(player)) {
+		int64_t at_ms;
+		while (events_first(player->ends, &at_ms) && at_ms <= player->now_ms) {
+			char uid[UID_BYTES];
+			size_t i = events_take(player->ends).bind_no;
+			sched_pod_remove(player->core,
+					 uid_of(player, &player->jobs->items[i], uid));
+		}
+		while (player->next < player->jobs->count &&
+		       player->jobs->items[player->next].submit_ms <= player->now_ms)
+			player->next++;
+		const char *broken = decide(player);
+		if (broken != NULL)
+			return broken;
+	}
+	return NULL;
+}
+
+static void add_nodes(struct sched *core, const struct queue_cluster *cluster)
+{
+	for (int64_t i = 0; i < cluster->nodes; i++) {
+		char name[32];
+		(void)snprintf(name, sizeof name, "n%06lld", (long long)i);
+		const struct sched_amount amounts[] = { { STR(FEED_GPU_RESOURCE), cluster->gpus },
+							{ STR("pods"), cluster->gpus } };
+		struct sched_node_in in = { .name = str_of(name),
+					    .allocatable = amounts,
+					    .allocatable_count = ARRAY_COUNT(amounts) };
+		sched_node_set(core, &in);
+	}
+}
+
+const char *queue_run(struct queue_jobs *jobs, const struct queue_cluster *cluster,
+		      const struct queue_policy *policy)
+{
+	struct player player = { .jobs = jobs,
+				 .policy = policy,
+				 .core = sched_new(0),
+				 .ends = events_new(),
+				 .waiting = map_new(0) };
+	sched_heads_set(player.core, policy->heads_per_pool);
+	add_nodes(player.core, cluster);
+	const char *broken = play(&player);
+	sched_free(player.core);
+	events_free(player.ends);
+	map_free(player.waiting);
+	return broken;
+}

@@ -233,9 +233,20 @@ def keep(api, pods, name, difference):
     return str(path)
 
 
+def check_encodings(api, folder):
+    """The scheduler watches storage as protobuf, gpuaas-sim reads it as JSON."""
+    for kind in ("PersistentVolumeClaim", "PersistentVolume", "StorageClass", "CSINode", "CSIDriver", "VolumeAttachment"):
+        (folder / "json").write_text(json.dumps(api.call("GET", KINDS[kind])))
+        (folder / "pb").write_bytes(api.call("GET", KINDS[kind], accept="application/vnd.kubernetes.protobuf"))
+        done = subprocess.run([BUILD / "tests/cluster/storage_check", kind, folder / "json", folder / "pb"], check=False,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        assert done.returncode == 0, f"{kind}: {done.stdout}"
+
+
 def test_same_nodes_as_kube_scheduler(oracle, tmp_path):
     api, extender = oracle
     pods = settle(api, PODS + RUNNING)
+    check_encodings(api, tmp_path)
     scene = tmp_path / "scene.yaml"
     write_scene(api, pods, scene)
     done = subprocess.run([BUILD / "src/sim/gpuaas-sim", "feasible", scene], check=True, text=True,

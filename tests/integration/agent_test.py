@@ -114,10 +114,18 @@ def test_command_line(arguments, code, text):
     assert (code == 0) == bool(run.stdout)
 
 
-def test_bad_configuration_says_where(tmp_path):
-    (tmp_path / "agent.yaml").write_text("health:\n  probeMs: soon\n")
+@pytest.mark.parametrize("text, said", [
+    ("health:\n  probeMs: soon\n", "line 2: health.probeMs must be a whole number"),
+    ("resource: a/b\nhealth:\n  probems: 1\n", 'line 3: health: unknown field "probems"; known are '),
+    ("\nresorce: a/b\n", 'line 2: unknown field "resorce"; known are '),
+    ("extraDeviceMounts:\n- {hostPath: /a, containerPath: /b}\n- {hostPath: /a, path: /b}\n",
+     'line 3: extraDeviceMounts[1]: unknown field "path"'),
+    ("usage: [\n", "line 2: "),
+])
+def test_bad_configuration_says_where(tmp_path, text, said):
+    (tmp_path / "agent.yaml").write_text(text)
     run = subprocess.run([AGENT, "--node-name=n", f"--config={tmp_path}/agent.yaml"], capture_output=True, text=True)
-    assert run.returncode == 2 and f"{tmp_path}/agent.yaml: health.probeMs must be a whole number" in run.stderr
+    assert run.returncode == 2 and f"{tmp_path}/agent.yaml: {said}" in run.stderr
 
 
 @pytest.mark.parametrize("text, code, said", [

@@ -203,13 +203,31 @@ static err_status take_xids(struct agent_config *config, struct err *err)
 	return xid_policy_set(&config->xids, str_of(disable), str_of(enable), err);
 }
 
-err_status agent_config_read(struct arena *arena, struct str text, struct agent_config *config,
-			     struct err *err)
+// Messages begin with the path of what they are about; of an unknown key with its section alone.
+static err_status add_line(struct str text, struct err *err)
 {
-	struct err local;
-	err = err == NULL ? &local : err;
-	AUTO(json_decrefp) json_t *root = NULL;
-	if (yaml_parse(text, &root, err) != ERR_OK || check_keys(root, err) != ERR_OK)
+	static const char path_bytes[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+					 "0123456789.[]";
+	static const char unknown[] = "unknown field \"";
+	AUTO(buf_done) struct buf path = { 0 };
+	const char *at = strstr(err->text, unknown);
+	if (at != NULL) {
+		const char *section = strchr(err->text, ':');
+		if (section != NULL && section < at)
+			buf_printf(&path, "%.*s.", (int)(section - err->text), err->text);
+		at += strlen(unknown);
+	} else {
+		at = err->text;
+	}
+	buf_put(&path, (struct str){ at, strspn(at, path_bytes) });
+	size_t line = path.len == 0 ? 0 : yaml_line_of(text, path.data);
+	return line == 0 ? err->status : err_wrap(err, "line %zu", line);
+}
+
+static err_status read_values(struct arena *arena, const json_t *root, struct agent_config *config,
+			      struct err *err)
+{
+	if (check_keys(root, err) != ERR_OK)
 		return err->status;
 #define TAKE_TEXT(key, member, absent)                                                             \
 	if (take_text(arena, root, key, &config->member, err) != ERR_OK)                           \
@@ -222,6 +240,19 @@ err_status agent_config_read(struct arena *arena, struct str text, struct agent_
 	if ((config->tls_cert_file == NULL) != (config->tls_key_file == NULL))
 		return err_set(err, ERR_INVALID, "tls needs certFile and keyFile, or neither");
 	return take_mounts(arena, root, config, err);
+}
+
+err_status agent_config_read(struct arena *arena, struct str text, struct agent_config *config,
+			     struct err *err)
+{
+	struct err local;
+	err = err == NULL ? &local : err;
+	AUTO(json_decrefp) json_t *root = NULL;
+	if (yaml_parse(text, &root, err) != ERR_OK)
+		return err->status; // names its line
+	if (read_values(arena, root, config, err) != ERR_OK)
+		return add_line(text, err);
+	return ERR_OK;
 }
 
 static err_status take_flag(const char *arg, const char *next, struct agent_config *config,

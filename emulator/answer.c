@@ -127,7 +127,6 @@ static void fill_clocks(const struct model_gpu *model, struct wire_gpu *ret)
 	memcpy(ret->clock_mhz, now, sizeof(now));
 	memcpy(ret->clock_max_mhz, max, sizeof(max));
 	ret->pstate = is_busy ? 0 : board->pstate_idle;
-	ret->clock_setting_mhz = model->limits.clock_max_mhz;
 	ret->throttle_reasons = model_throttle_reasons(model);
 	ret->power_capped_ns = model->history.power_capped_ns;
 	ret->hot_ns = model->history.hot_ns;

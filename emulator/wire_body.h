@@ -45,7 +45,6 @@ struct wire_gpu {
 	uint64_t memory_total_bytes, memory_reserved_bytes, memory_used_bytes;
 	uint64_t bar1_total_bytes, bar1_used_bytes;
 	uint32_t power_mw, power_limit_mw, power_limit_min_mw, power_limit_max_mw;
-	uint32_t power_limit_default_mw, clock_setting_mhz; // 0: clocks are not locked
 	uint64_t throttle_reasons, power_capped_ns, hot_ns;
 	uint64_t energy_mj;
 	uint32_t util_percent, memory_util_percent;
@@ -55,7 +54,8 @@ struct wire_gpu {
 	int32_t temp_shutdown_c, temp_slowdown_c, temp_memory_max_c, temp_gpu_max_c;
 	uint32_t pcie_gen_max, pcie_width, pcie_tx_kib_s, pcie_rx_kib_s;
 	uint32_t nvlink_count, nvlink_version, nvlink_mb_s, nvlink_switch_count;
-	uint32_t nvlink_peer_slot, zero; // at the other end of a bridge; WIRE_NO_SLOT: nobody
+	uint32_t nvlink_peer_slot; // at the other end of a bridge; WIRE_NO_SLOT: nobody
+	uint32_t power_limit_default_mw;
 	uint64_t nvlink_tx_kib, nvlink_rx_kib;
 	struct wire_errors errors;
 };

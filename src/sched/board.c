@@ -19,11 +19,13 @@ void board_free(struct board *board)
 	if (board == NULL)
 		return;
 	for (size_t i = 0; i < board->row_count; i++) {
-		free(board->rows[i].costs);
-		free(board->rows[i].stamps);
+		free(board->rows[i]->costs);
+		free(board->rows[i]->stamps);
+		free(board->rows[i]);
 	}
 	free(board->nodes);
 	free(board->stamps);
+	free(board->hashes);
 	free(board);
 }
 
@@ -46,41 +48,69 @@ static void reserve(struct board *board, uint32_t slot)
 		cap *= 2;
 	board->nodes = grow(board->nodes, board->slot_cap, cap, sizeof *board->nodes);
 	board->stamps = grow(board->stamps, board->slot_cap, cap, sizeof *board->stamps);
+	board->hashes = grow(board->hashes, board->slot_cap, cap, sizeof *board->hashes);
 	for (size_t i = 0; i < board->row_count; i++) {
-		struct board_row *row = &board->rows[i];
+		struct board_row *row = board->rows[i];
 		row->costs = grow(row->costs, board->slot_cap, cap, sizeof *row->costs);
 		row->stamps = grow(row->stamps, board->slot_cap, cap, sizeof *row->stamps);
 	}
 	board->slot_cap = cap;
 }
 
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+	hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
+	return hash ^ hash >> 29;
+}
+
+static uint64_t hash_node(const struct score_node *node)
+{
+	uint64_t hash = mix(0, (uint64_t)node->cpu_milli_all);
+	hash = mix(hash, (uint64_t)node->cpu_milli_left);
+	hash = mix(hash, (uint64_t)node->gpu_count << 32 | node->model_i << 1 | node->is_awake);
+	for (uint32_t i = 0; i < node->gpu_count; i += 4) {
+		uint64_t four = 0;
+		for (uint32_t k = i; k < i + 4 && k < node->gpu_count; k++)
+			four = four << 16 | (uint16_t)node->milli_left[k];
+		hash = mix(hash, four);
+	}
+	return hash == 0 ? 1 : hash;
+}
+
 // Stamp 0 is that of a row that has computed nothing yet.
+void board_touch(struct board *board, uint32_t slot)
+{
+	ASSERT(slot < board->slot_cap);
+	board->stamps[slot] = board->stamps[slot] == UINT32_MAX ? 1 : board->stamps[slot] + 1;
+}
+
 void board_set(struct board *board, uint32_t slot, const struct score_node *node)
 {
 	reserve(board, slot);
 	board->nodes[slot] = *node;
-	board->stamps[slot] = board->stamps[slot] == UINT32_MAX ? 1 : board->stamps[slot] + 1;
+	board->hashes[slot] = hash_node(node);
+	board_touch(board, slot);
+}
+
+static void forget(const struct board *board, struct board_row *row)
+{
+	memset(row->stamps, 0, board->slot_cap * sizeof *row->stamps);
+	memset(row->alike, 0, sizeof row->alike);
 }
 
 void board_set_score(struct board *board, const struct score *score)
 {
 	board->score = *score;
 	for (size_t i = 0; i < board->row_count; i++)
-		memset(board->rows[i].stamps, 0, board->slot_cap * sizeof(uint32_t));
-}
-
-static bool asks_equal(const struct score_ask *a, const struct score_ask *b)
-{
-	return a->cpu_milli == b->cpu_milli && a->gpu_count == b->gpu_count &&
-	       a->gpu_milli == b->gpu_milli && a->models == b->models;
+		forget(board, board->rows[i]);
 }
 
 static struct board_row *oldest_row(struct board *board)
 {
-	struct board_row *oldest = &board->rows[0];
+	struct board_row *oldest = board->rows[0];
 	for (size_t i = 1; i < board->row_count; i++) {
-		if (board->rows[i].used_no < oldest->used_no)
-			oldest = &board->rows[i];
+		if (board->rows[i]->used_no < oldest->used_no)
+			oldest = board->rows[i];
 	}
 	return oldest;
 }
@@ -89,19 +119,20 @@ struct board_row *board_row_of(struct board *board, const struct score_ask *ask)
 {
 	ASSERT(board->slot_cap > 0);
 	for (size_t i = 0; i < board->row_count; i++) {
-		if (asks_equal(&board->rows[i].ask, ask)) {
-			board->rows[i].used_no = ++board->use_no;
-			return &board->rows[i];
+		if (score_asks_equal(&board->rows[i]->ask, ask)) {
+			board->rows[i]->used_no = ++board->use_no;
+			return board->rows[i];
 		}
 	}
 	struct board_row *row = NULL;
 	if (board->row_count < BOARD_ROWS_MAX) {
-		row = &board->rows[board->row_count++];
+		row = core_alloc(1, sizeof *row);
+		board->rows[board->row_count++] = row;
 		row->costs = core_alloc(board->slot_cap, sizeof *row->costs);
 		row->stamps = core_alloc(board->slot_cap, sizeof *row->stamps);
 	} else {
 		row = oldest_row(board);
-		memset(row->stamps, 0, board->slot_cap * sizeof *row->stamps);
+		forget(board, row);
 	}
 	row->ask = *ask;
 	row->used_no = ++board->use_no;
@@ -111,7 +142,12 @@ struct board_row *board_row_of(struct board *board, const struct score_ask *ask)
 int64_t board_compute(struct board *board, struct board_row *row, uint32_t slot)
 {
 	ASSERT(slot < board->slot_cap && board->stamps[slot] != 0);
-	row->costs[slot] = score_cost(&board->score, &board->nodes[slot], &row->ask, NULL);
+	struct board_alike *alike = &row->alike[board->hashes[slot] % BOARD_ALIKE_MAX];
+	if (alike->hash != board->hashes[slot]) {
+		alike->cost = score_cost(&board->score, &board->nodes[slot], &row->ask, NULL);
+		alike->hash = board->hashes[slot];
+	}
+	row->costs[slot] = alike->cost;
 	row->stamps[slot] = board->stamps[slot];
 	return row->costs[slot];
 }

@@ -3,6 +3,7 @@
 
 #include "sched/parts.h"
 #include "sched/stock.h"
+#include "sched/weigh.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,6 +111,7 @@ struct sched *sched_new(uint64_t seed)
 	sched->pod_by_name = map_new(seed);
 	sched->shape_by_key = map_new(seed);
 	sched->namespaces = map_new(seed);
+	sched->weigh = weigh_new();
 	sched->stock = stock_new(seed);
 	link_head_init(&sched->parked);
 	link_head_init(&sched->telling);
@@ -155,6 +157,7 @@ void sched_free(struct sched *sched)
 	map_free(sched->pod_by_uid);
 	map_free(sched->pod_by_name);
 	map_free(sched->shape_by_key);
+	weigh_free(sched->weigh);
 	for (uint32_t dim = 0; dim < sched->column_count; dim++) {
 		free(sched->columns[dim].name);
 		free(sched->columns[dim].alloc);
@@ -278,6 +281,7 @@ void core_node_release(struct sched *sched, struct node *node)
 
 void core_touch(struct sched *sched, struct node *node)
 {
+	weigh_touch(sched->weigh, node->slot);
 	if (node->is_touched)
 		return;
 	node->is_touched = true;

@@ -100,6 +100,7 @@ struct priority {
 
 struct sched {
 	uint64_t seed;
+	struct weigh *weigh;
 	struct column columns[SCHED_RESOURCES_MAX];
 	uint32_t column_count;
 	uint64_t columns_gen, gen, facts_gen, apart_gen; // gen: of changes to nodes

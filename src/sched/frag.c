@@ -56,6 +56,24 @@ static void find_scarce(struct demand *ret, const struct demand_item *items, siz
 	}
 }
 
+// What stays of a GPU that is filled by pods of one GPU or a share as they come, until none fits.
+static void find_rests(struct demand *ret, const struct demand_item *items, size_t count)
+{
+	int64_t pods[SCORE_GPU_MILLI + 1] = { 0 };
+	for (size_t i = 0; i < count; i++) {
+		if (items[i].ask.gpu_count == 1)
+			pods[items[i].ask.gpu_milli] += items[i].pods;
+	}
+	for (int32_t left = 1; left <= SCORE_GPU_MILLI; left++) {
+		int64_t fitting = 0, sum = 0;
+		for (int32_t milli = 1; milli <= left; milli++) {
+			fitting += pods[milli];
+			sum += pods[milli] * ret->rest_micro[left - milli];
+		}
+		ret->rest_micro[left] = (int32_t)(fitting == 0 ? left * 1000 : sum / fitting);
+	}
+}
+
 static void add_class(struct demand *ret, const struct demand_item *item, int64_t covered)
 {
 	int32_t ppm = (int32_t)((item->pods * PPM + covered / 2) / covered);
@@ -88,6 +106,7 @@ void demand_build(struct demand *ret, struct demand_item *items, size_t count,
 		add_class(ret, &items[i], covered);
 	ret->cpu_milli_per_gpu = milli == 0 ? 0 : cpu_milli * SCORE_GPU_MILLI / milli;
 	find_scarce(ret, items, count, gpus);
+	find_rests(ret, items, count);
 }
 
 struct rests { // of the node's GPUs

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which of the nodes that fit, and which of its devices. Nodes are compared key by key, so that
 // "why this node" is the first key that differs: no recent failure there, preferences of the
-// pod, then pack: awake nodes first, fewest GPUs left, so that whole nodes stay free.
+// pod, no GPUs where none are asked for, then the cost of the default policy (weigh.h). While
+// nobody knows what pods will come, and of equal nodes: awake ones first, fewest GPUs left.
 #include "sched/parts.h"
+#include "sched/weigh.h"
 
 #include <stdlib.h>
 
 enum {
 	KEY_AVOIDED,
 	KEY_PREFERENCE,
+	KEY_GPU_FOR_CPU,
+	KEY_COST,
 	KEY_GPU_LEFT_FOR_CPU,
 	KEY_ASLEEP,
 	KEY_GPU_LEFT,
@@ -22,7 +26,7 @@ struct rating {
 };
 
 // From the columns alone; avoided and preference need the node itself.
-static struct rating rate(const struct check *check, uint32_t slot)
+static struct rating rate(const struct check *check, int64_t cost, uint32_t slot)
 {
 	const struct sched *sched = check->sched;
 	int64_t gpu_count = check->shape->spec->gpu_count;
@@ -30,6 +34,8 @@ static struct rating rate(const struct check *check, uint32_t slot)
 	const struct column *pods = &sched->columns[DIM_PODS];
 	int64_t gpu_left = gpu->alloc[slot] - gpu->used[slot] - gpu_count;
 	struct rating rating = { { 0 } };
+	rating.keys[KEY_GPU_FOR_CPU] = gpu_count == 0 && gpu->alloc[slot] > 0;
+	rating.keys[KEY_COST] = cost;
 	// A pod without GPUs goes where the fewest GPUs are left that need its processors.
 	rating.keys[KEY_GPU_LEFT_FOR_CPU] = gpu_count == 0 ? gpu_left : 0;
 	rating.keys[KEY_ASLEEP] = (gpu_count > 0 ? gpu : pods)->used[slot] == 0;
@@ -90,15 +96,20 @@ struct node *place_best(const struct check *check)
 			  sched->soft_taint_count > 0 || check->pod->nominated.len > 0;
 	const struct column *gpu = &sched->columns[DIM_GPU];
 	int64_t gpu_count = shape->spec->gpu_count;
+	struct board_row *row = weigh_row(sched, shape->spec);
+	bool is_by_cost = !has_wishes && gpu_count > 0; // no key before it differs
 	refresh_ranks(sched);
 	for (uint32_t slot = 0; slot < sched->slot_count; slot++) {
 		// GPUs first: they are what nodes are mostly short of.
 		bool lacks_gpus = gpu_count > 0 && gpu->alloc[slot] - gpu->used[slot] < gpu_count;
-		if (lacks_gpus || !shape_is_static_fit(shape, slot) ||
-		    !filter_amounts(sched, shape, slot))
+		if (lacks_gpus || !shape_is_static_fit(shape, slot))
+			continue;
+		int64_t cost = row == NULL ? 0 : weigh_cost(sched, row, slot);
+		bool is_worse = is_by_cost && best != NULL && cost > best_rating.keys[KEY_COST];
+		if (is_worse || !filter_amounts(sched, shape, slot))
 			continue;
 		struct node *node = sched->nodes[slot];
-		struct rating rating = rate(check, slot);
+		struct rating rating = rate(check, cost, slot);
 		if (has_wishes)
 			rate_wishes(check, node, &rating);
 		int order = best == NULL ? -1 : compare(&rating, &best_rating);

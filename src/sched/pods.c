@@ -2,6 +2,7 @@
 // The ledger of pods: what they take from nodes, where they wait.
 #include "sched/parts.h"
 #include "sched/stock.h"
+#include "sched/weigh.h"
 
 #include <stdlib.h>
 
@@ -96,6 +97,7 @@ void pod_account(struct sched *sched, struct pod *pod, struct node *node)
 	ASSERT(pod->node == NULL);
 	pod->node = node;
 	add_amounts(sched, pod, 1);
+	weigh_touch(sched->weigh, node->slot);
 	link_add(&node->pods, &pod->on_node);
 	count_priority(sched, pod->key.priority, 1);
 	stock_use(sched, pod, 1);
@@ -190,6 +192,8 @@ static struct pod *new_pod(struct sched *sched, const struct sched_pod_in *in)
 	pod->key = (struct tree_key){ in->priority, in->created_s, pod->texts[1], pod->texts[2] };
 	pod->labels = core_labels_copy(&in->labels);
 	pod->shape = shape_ref(sched, in);
+	if (in->is_ours)
+		weigh_note(sched->weigh, in->spec);
 	pod->state = SCHED_STATE_GATED;
 	sched->state_counts[pod->state]++;
 	(void)map_set(sched->pod_by_uid, pod->uid, pod);

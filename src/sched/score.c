@@ -12,6 +12,12 @@ score_kind score_kind_of(const struct score_ask *ask)
 	return ask->gpu_milli < SCORE_GPU_MILLI ? SCORE_SHARE : SCORE_ONE;
 }
 
+bool score_asks_equal(const struct score_ask *a, const struct score_ask *b)
+{
+	return a->cpu_milli == b->cpu_milli && a->gpu_count == b->gpu_count &&
+	       a->gpu_milli == b->gpu_milli && a->models == b->models;
+}
+
 bool score_fits(const struct score_node *node, const struct score_ask *ask)
 {
 	if (node->cpu_milli_left < ask->cpu_milli)
@@ -121,6 +127,25 @@ static int64_t imbalance_micro(const struct score *score, const struct score_nod
 	return min_i64(apart < 0 ? -apart : apart, 200 * MILLI_CORES) * MICRO / (100 * MILLI_CORES);
 }
 
+static int64_t rest_micro(const struct demand *demand, const struct score_node *node)
+{
+	int64_t sum = 0;
+	for (uint32_t i = 0; i < node->gpu_count; i++)
+		sum += demand->rest_micro[node->milli_left[i]];
+	return sum;
+}
+
+static int64_t stranded_micro(const struct demand *demand, const struct score_node *node)
+{
+	int64_t milli = 0;
+	for (uint32_t i = 0; i < node->gpu_count; i++)
+		milli += node->milli_left[i];
+	if (demand->cpu_milli_per_gpu == 0)
+		return 0;
+	int64_t served = node->cpu_milli_left * SCORE_GPU_MILLI / demand->cpu_milli_per_gpu;
+	return max_i64(0, milli - served) * (MICRO / SCORE_GPU_MILLI);
+}
+
 struct change { // a node, what it would be, and what takes place
 	const struct score_node *before, *after;
 	const struct score_ask *ask;
@@ -159,6 +184,12 @@ static int64_t cost_of(const struct score *score, const struct change *change,
 				       1000;
 	features[SCORE_SCARCE] = score->demand.scarce_micro[model_i] * ask->gpu_count *
 				 ask->gpu_milli / SCORE_GPU_MILLI;
+	if (weights[SCORE_REST] != 0)
+		features[SCORE_REST] = rest_micro(&score->demand, change->after) -
+				       rest_micro(&score->demand, change->before);
+	if (weights[SCORE_STRANDED] != 0)
+		features[SCORE_STRANDED] = stranded_micro(&score->demand, change->after) -
+					   stranded_micro(&score->demand, change->before);
 	features[SCORE_ASLEEP] = change->before->is_awake ? 0 : MICRO;
 	if (weights[SCORE_WATTS] != 0)
 		features[SCORE_WATTS] =

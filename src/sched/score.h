@@ -38,8 +38,10 @@ struct demand_class {
 struct demand {
 	struct demand_class classes[SCORE_CLASSES_MAX];
 	size_t class_count;
-	int64_t no_gpu_ppm;                     // of classes without GPUs
-	int64_t cpu_milli_per_gpu;              // of all that is asked
+	int64_t no_gpu_ppm; // of classes without GPUs
+	int32_t rest_micro[SCORE_GPU_MILLI +
+			   1];     // by milli left of a GPU: what stays unused in the end
+	int64_t cpu_milli_per_gpu; // of all that is asked
 	int64_t scarce_micro[SCORE_MODELS_MAX]; // share of a model that pods ask for by name
 };
 struct demand_item {
@@ -63,9 +65,11 @@ typedef enum score_feature { // 1e6 is one unit; of the node as it would be then
 	SCORE_WHOLE_LEFT,    // 8 GPUs that nobody uses
 	SCORE_IMBALANCE,     // cores left a GPU left, apart from those of the demand; 100 cores
 	SCORE_SCARCE,        // GPUs taken that other pods ask for by name; GPUs
-	SCORE_ASLEEP,        // 1 when the node has no pod yet
-	SCORE_WATTS,         // growth of the power; kW
-	SCORE_BLOCKS,        // aligned pairs, quads and eights that are broken without need
+	SCORE_REST,          // growth of what shares are expected to leave unused; GPUs
+	SCORE_STRANDED, // growth of GPUs left without the cores that the demand has for them; GPUs
+	SCORE_ASLEEP,   // 1 when the node has no pod yet
+	SCORE_WATTS,    // growth of the power; kW
+	SCORE_BLOCKS,   // aligned pairs, quads and eights that are broken without need
 	SCORE_FEATURES
 } score_feature;
 extern const char *const SCORE_KIND_NAMES[SCORE_KINDS];
@@ -87,6 +91,7 @@ struct score {
 // Built in: default, fgd, pack, spread, energy, topology; false: no such name.
 MUST_USE bool score_policy_find(struct str name, struct score_policy *ret);
 score_kind score_kind_of(const struct score_ask *ask);
+bool score_asks_equal(const struct score_ask *a, const struct score_ask *b);
 bool score_fits(const struct score_node *node, const struct score_ask *ask);
 // SCORE_NEVER when it does not fit. ret_gpus: one bit a GPU that it would take; may be NULL.
 int64_t score_cost(const struct score *score, const struct score_node *node,

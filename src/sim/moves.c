@@ -25,25 +25,31 @@ struct choice {
 	uint32_t placed_i, target;
 	int64_t cost;
 };
-struct targets { // best nodes by row of the board, found once for a pod that needs room
-	uint32_t nodes[BOARD_ROWS_MAX];
-	bool is_found[BOARD_ROWS_MAX];
+enum { TARGETS_MAX = 1024 };
+struct targets { // best nodes by class of pods, found once for a pod that needs room
+	struct {
+		struct score_ask ask;
+		uint32_t node;
+		bool is_found;
+	} items[TARGETS_MAX];
 };
 
 static uint32_t target_of(struct pack *pack, struct targets *targets, uint32_t placed_i)
 {
 	const struct placed *placed = &pack->placed[placed_i];
-	const struct board_row *row =
-		board_row_of(pack->board, &pack->pack_case->asks[placed->pod]);
-	size_t row_i = (size_t)(row - pack->board->rows);
-	if (!targets->is_found[row_i]) {
-		targets->nodes[row_i] = pack_best(pack, placed->pod, PACK_NONE);
-		targets->is_found[row_i] = true;
+	const struct score_ask *ask = &pack->pack_case->asks[placed->pod];
+	uint64_t number = (uint64_t)ask->cpu_milli * 37 + (uint64_t)ask->gpu_milli +
+			  (uint64_t)ask->models * 7;
+	struct score_ask *kept = &targets->items[number % TARGETS_MAX].ask;
+	uint32_t *node = &targets->items[number % TARGETS_MAX].node;
+	if (!targets->items[number % TARGETS_MAX].is_found || !score_asks_equal(kept, ask)) {
+		targets->items[number % TARGETS_MAX].is_found = true;
+		*kept = *ask;
+		*node = pack_best(pack, placed->pod, PACK_NONE);
 	}
-	uint32_t node = targets->nodes[row_i];
-	// The row may have made room for another one, and memory is no part of it.
-	if (node == PACK_NONE || (node != placed->node && fits(pack, placed->pod, node)))
-		return node;
+	// Memory is no part of the class.
+	if (*node == PACK_NONE || (*node != placed->node && fits(pack, placed->pod, *node)))
+		return *node;
 	return pack_best(pack, placed->pod, placed->node);
 }
 
@@ -81,7 +87,7 @@ static void consider_node(struct pack *pack, uint32_t pod, uint32_t node, struct
 
 static bool move_one(struct pack *pack, uint32_t pod, uint32_t *ret_node)
 {
-	struct targets targets = { .is_found = { false } };
+	struct targets targets = { .items = { { .is_found = false } } };
 	struct choice best = { .cost = SCORE_NEVER };
 	for (uint32_t i = 0; i < pack->pack_case->nodes.count; i++) {
 		if (may_hold(pack, pod, i))

@@ -98,7 +98,7 @@ def main():
     parser.add_argument("--span", type=float, default=trace.ARRIVALS_SPAN_S)
     parser.add_argument("--nodes", type=int, default=3, help="nodes of the cluster")
     parser.add_argument("--nodes-needed", type=int, help="of these at least so many have GPUs (default: all)")
-    parser.add_argument("--limit", type=float, default=240, help="seconds after the last arrival")
+    parser.add_argument("--limit", type=float, default=900, help="seconds after the last arrival")
     options = parser.parse_args()
     with open(options.token_file, encoding="utf-8") as file:
         admin = gateway.Gateway(options.server, options.ca, file.read().strip())

@@ -21,6 +21,7 @@ static void on_monitor_change(void *arg)
 	if (agent->resources == NULL)
 		return; // the start is not over
 	agent_offer(agent);
+	agent_tell_health(agent);
 	if (agent->node != NULL)
 		node_writer_poke(agent->node);
 }
@@ -37,6 +38,12 @@ static void on_processes(void *arg, uint32_t slot)
 	struct agent *agent = arg;
 	if (agent->meter != NULL)
 		meter_on_processes(agent->meter, slot);
+	const struct handover *handover = &agent->handovers[slot];
+	bool may_change =
+		handover->is_dirty ||
+		(handover->free_ns != 0 && monitor_gpu(agent->monitor, slot)->processes.count > 0);
+	if (agent->resources != NULL && may_change)
+		loop_defer(agent->loop, agent_offer_later, agent); // it may be clean, or not
 }
 
 static void on_read_wanted(void *arg, uint32_t slot)
@@ -192,6 +199,8 @@ static void fill_layout(struct agent *agent, struct node_view *view)
 	for (uint32_t slot = 0; slot < offer->count; slot++)
 		view->shares[slot] = (struct node_share){
 			.resource = offer->gpus[slot].resource,
+			.held_back = agent->handovers[slot].is_dirty ? agent->handovers[slot].reason
+								     : NULL,
 			.replicas = offer->gpus[slot].replicas,
 			.is_renamed = strcmp(offer->gpus[slot].resource, agent->config.resource) !=
 				      0,
@@ -296,6 +305,7 @@ static err_status start_client(struct agent *agent, struct arena *arena, struct 
 	status = node_writer_new(agent->client, &node, &agent->node, err);
 	if (status != ERR_OK)
 		return status;
+	agent->events = event_sink_new(agent->client, "gpuaas.io/agent", agent->config.node_name);
 	const struct pods_config pods = { .node = agent->config.node_name,
 					  .resource = agent->config.resource,
 					  .arg = agent,
@@ -465,6 +475,7 @@ void agent_stop(struct agent *agent)
 	holders_free(agent->holders);
 	push_free(agent->push);
 	node_writer_free(agent->node);
+	event_sink_free(agent->events);
 	pods_free(agent->pods);
 	meter_free(agent->meter);
 	monitor_free(agent->monitor);

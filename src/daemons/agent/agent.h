@@ -12,6 +12,8 @@
 #include "daemons/agent/metrics.h"
 #include "daemons/agent/node_label.h"
 #include "daemons/agent/resources.h"
+#include "gpu/handover.h"
+#include "k8s/event.h"
 #include "net/http_server.h"
 
 struct agent {
@@ -24,14 +26,17 @@ struct agent {
 	char kept_path[4096];
 	struct node_label *label; // NULL: no configurations by label
 	struct offer offer;
-	uint64_t form_changed_ns[GPU_MAX]; // by slot, 0: not
-	const char *held_back[GPU_MAX];    // by slot, why it is given to nobody for now; else NULL
-	bool is_offer_bad;                 // these GPUs cannot be offered as configured
+	uint64_t form_changed_ns[GPU_MAX];  // by slot, 0: not
+	struct handover handovers[GPU_MAX]; // by slot
+	const char *held_back[GPU_MAX];     // by slot, why it is given to nobody for now; else NULL
+	bool is_offer_bad;                  // these GPUs cannot be offered as configured
 	char offer_why[400];
 	struct loop_timer *settle;
 	struct resources *resources;
 	struct k8s_client *client; // NULL: no API server
 	struct pods *pods;         // NULL then
+	struct event_sink *events; // NULL then
+	bool is_told_out[GPU_MAX]; // by slot: the last Event said that it is out of use
 	struct node_writer *node;  // NULL then
 	struct meter *meter;
 	struct holders *holders;
@@ -55,6 +60,8 @@ MUST_USE err_status agent_start_source(struct agent *agent, struct err *err);
 // Offers what there is now; nothing happens when nothing changed.
 void agent_offer(struct agent *agent);
 void agent_offer_later(void *arg);
+// Events of what went out of use or came back since the last call.
+void agent_tell_health(struct agent *agent);
 uint32_t agent_shares_of(void *arg, struct str uuid);
 // Answers of the HTTP server.
 void agent_http(void *arg, struct http_exchange *exchange, const struct http_request *request);

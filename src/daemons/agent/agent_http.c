@@ -14,6 +14,7 @@ static void fill_view(const struct agent *agent, struct metrics_view *view)
 		.gpus = monitor_gpus(agent->monitor),
 		.count = monitor_count(agent->monitor),
 		.driver = monitor_driver(agent->monitor),
+		.handovers = agent->handovers,
 		.monitor = agent->monitor,
 		.usage = meter_usage(agent->meter),
 		.now_ns = world_mono_ns(loop_world(agent->loop)),

@@ -10,6 +10,8 @@
 
 // After a GPU's form changed, until what was just given out in the old form has shown.
 static const uint64_t SETTLE_NS = 3000 * UINT64_C(1000000);
+// While something is left on a GPU, so that it is given again soon after.
+static const uint64_t UNCLEAN_LOOK_NS = 2000 * UINT64_C(1000000);
 static const uint64_t MPS_LOOK_NS = 1000 * UINT64_C(1000000);
 
 static bool is_same_form(const struct offer_gpu *a, const struct offer_gpu *b)
@@ -30,7 +32,52 @@ static const char *why_held_back(const struct agent *agent, uint32_t slot)
 	if (is_settling || offer_is_held_otherwise(offered, meter_usage(agent->meter),
 						   monitor_gpu(agent->monitor, slot)->info.uuid))
 		return "it is still held as it was offered before";
+	if (agent->handovers[slot].is_dirty)
+		return agent->handovers[slot].reason;
 	return NULL;
+}
+
+// Looks whether a GPU that nobody holds is clean; what must be read for that is asked for.
+static void look_at_handover(struct agent *agent, uint32_t slot)
+{
+	const struct monitor_gpu *gpu = monitor_gpu(agent->monitor, slot);
+	const struct handover_config config = {
+		.grace_ns = (uint64_t)agent->config.handover_ms * UINT64_C(1000000),
+		.memory_mib = (uint64_t)agent->config.handover_mib,
+	};
+	struct holders_stats holders;
+	size_t at = 0;
+	uint64_t now_ns = loop_now_ns(agent->loop);
+	holders_stats(agent->holders, &holders);
+	bool has_memory = gpu_reading_has(&gpu->reading, GPU_FIELD_FB_USED_MIB);
+	const struct handover_facts facts = {
+		// While the kubelet does not say who holds what, everything may be held.
+		.is_held = !holders.is_listed || usage_next_holder(meter_usage(agent->meter),
+								   gpu->info.uuid, &at) != NULL,
+		.is_whole = agent->offer.gpus[slot].replicas == 0,
+		.process_count = gpu->processes.count,
+		.first_pid = gpu->processes.count == 0 ? 0 : gpu->processes.items[0].pid,
+		.processes_ns = gpu->processes_ns,
+		.memory_mib = has_memory ? (uint64_t)gpu->reading.values[GPU_FIELD_FB_USED_MIB] : 0,
+		.memory_ns = gpu->reading_ns,
+	};
+	struct handover *handover = &agent->handovers[slot];
+	bool was_free = handover->free_ns != 0;
+	if (handover_look(handover, &config, &facts, now_ns)) {
+		agent_tell_health(agent);
+		if (agent->node != NULL)
+			node_writer_poke(agent->node);
+		log_kv(handover->is_dirty ? LOG_WARN : LOG_INFO,
+		       handover->is_dirty ? "GPU is not clean, it is given to nobody"
+					  : "GPU is clean again or held",
+		       "gpu", gpu->info.uuid, "why", handover->reason, NULL);
+	}
+	if (handover->free_ns != 0 && !was_free)
+		loop_timer_set(agent->settle, config.grace_ns + 1);
+	if (handover->is_dirty)
+		loop_timer_set(agent->settle, UNCLEAN_LOOK_NS);
+	if (handover->is_dirty || handover_wants_reading(handover, &config, &facts, now_ns))
+		monitor_processes_now(agent->monitor, slot);
 }
 
 static bool write_cdi(struct agent *agent)
@@ -93,8 +140,10 @@ void agent_offer(struct agent *agent)
 	// The specification first: a device must not be offered before its name resolves.
 	if (agent->offer.count == 0 || !write_cdi(agent))
 		return;
-	for (uint32_t slot = 0; slot < agent->offer.count; slot++)
+	for (uint32_t slot = 0; slot < agent->offer.count; slot++) {
+		look_at_handover(agent, slot);
 		agent->held_back[slot] = why_held_back(agent, slot);
+	}
 	resources_offer(agent->resources, &agent->offer, monitor_gpus(agent->monitor),
 			agent->held_back);
 	if (agent->offer.sharing == DP_MPS)

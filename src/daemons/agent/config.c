@@ -47,6 +47,8 @@ enum { FILE_MAX_BYTES = 256 * 1024, HOST_NAME_BYTES = 256 };
 	X("health.strikes", strikes, 2, 1, 100)                                                    \
 	X("health.cleanProbes", clean_probes, 3, 1, 1000)                                          \
 	X("health.holdOffS", hold_off_s, 10, 0, 86400)                                             \
+	X("health.handoverMs", handover_ms, 2000, 0, 600000)                                       \
+	X("health.handoverMiB", handover_mib, 1024, 1, 1048576)                                    \
 	X("usage.readMs", read_ms, 2000, 20, 60000)                                                \
 	X("usage.sampleS", sample_s, 10, 1, 3600)                                                  \
 	X("journal.segmentBytes", journal_segment_bytes, 1048576, 4096, 67108864)                  \
@@ -93,9 +95,9 @@ static const struct {
 	{ "attribution", (const char *const[]){ "procRoot", NULL } },
 	{ "metrics", (const char *const[]){ "countersFile", "tokensFile", NULL } },
 	{ "tls", (const char *const[]){ "certFile", "keyFile", NULL } },
-	{ "health",
-	  (const char *const[]){ "ignoreXids", "watchXids", "probeMs", "deadlineMs",
-				 "startDeadlineMs", "strikes", "cleanProbes", "holdOffS", NULL } },
+	{ "health", (const char *const[]){ "ignoreXids", "watchXids", "probeMs", "deadlineMs",
+					   "startDeadlineMs", "strikes", "cleanProbes", "holdOffS",
+					   "handoverMs", "handoverMiB", NULL } },
 	{ "usage", (const char *const[]){ "readMs", "sampleS", NULL } },
 	{ "journal", (const char *const[]){ "segmentBytes", "limitBytes", NULL } },
 	{ "node", (const char *const[]){ "periodS", NULL } },

@@ -29,6 +29,7 @@ struct agent_config {
 	int64_t plan_wait_ms, push_batch_bytes, push_period_ms;
 	int64_t probe_ms, read_ms, sample_s, deadline_ms, start_deadline_ms;
 	int64_t strikes, clean_probes, hold_off_s;
+	int64_t handover_ms, handover_mib;
 	int64_t journal_segment_bytes, journal_limit_bytes;
 	int64_t node_period_s;
 	struct cdi_mount mounts[CDI_MOUNTS_MAX];

@@ -179,8 +179,11 @@ static void on_listed(void *arg, enum grpc_code code, const char *error, struct 
 	show_file(holders);
 	if (is_listed && podres_read_list(message, on_row, holders, &err) == ERR_OK) {
 		holders->stats.lists++;
-	} else if (holders->stats.list_failures++ % 64 == 0) {
-		log_kv(LOG_WARN, "PodResources does not answer", "why", error, NULL);
+		holders->stats.is_listed = true;
+	} else {
+		holders->stats.is_listed = false;
+		if (holders->stats.list_failures++ % 64 == 0)
+			log_kv(LOG_WARN, "PodResources does not answer", "why", error, NULL);
 	}
 	if (is_whole)
 		usage_show_end(holders->config.usage, now_s(holders));

@@ -26,6 +26,7 @@ struct holders_config {
 struct holders_stats {
 	uint64_t lists, list_failures, checkpoints, checkpoint_failures;
 	uint64_t disagreements; // the two sources named different pods for one device
+	bool is_listed;         // the last PodResources call was answered
 };
 
 MUST_USE err_status holders_new(struct loop *loop, const struct holders_config *config,

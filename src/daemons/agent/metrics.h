@@ -12,6 +12,7 @@
 #include "daemons/agent/meter.h"
 #include "daemons/agent/node_writer.h"
 #include "daemons/agent/push.h"
+#include "gpu/handover.h"
 
 struct metrics_view {
 	const char *node;
@@ -20,7 +21,8 @@ struct metrics_view {
 	const struct monitor_gpu *gpus; // by slot
 	uint32_t count;
 	const struct nvml_hello *driver;
-	const struct monitor *monitor; // for the agent's own figures
+	const struct handover *handovers; // by slot
+	const struct monitor *monitor;    // for the agent's own figures
 	const struct usage *usage;
 	uint64_t now_ns, reading_max_age_ns; // older values are left out
 	struct plugin_stats plugin;

@@ -30,6 +30,14 @@ static void put_health(struct buf *out, const struct metrics_view *view)
 			metric_int(out, "gpuaas_agent_gpu_healthy", labels, ARRAY_COUNT(labels),
 				   health_is_offered(&gpu->health) ? 1 : 0);
 	}
+	metric_family(out, "gpuaas_agent_gpu_unclean", "gauge",
+		      "Whether something is left on the GPU though nobody holds it.");
+	for (uint32_t slot = 0; slot < view->count; slot++) {
+		const struct metric_label label = { "UUID", str_of(view->gpus[slot].info.uuid) };
+		if (view->gpus[slot].is_known)
+			metric_int(out, "gpuaas_agent_gpu_unclean", &label, 1,
+				   view->handovers[slot].is_dirty ? 1 : 0);
+	}
 	metric_family(out, "gpuaas_agent_gpu_up", "gauge",
 		      "Whether the GPU answers and its values are not too old to be shown.");
 	for (uint32_t slot = 0; slot < view->count; slot++) {

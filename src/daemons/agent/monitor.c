@@ -181,6 +181,7 @@ static void on_processes(void *arg, uint32_t slot, const struct nvml_processes *
 	struct monitor *monitor = arg;
 	struct monitor_gpu *gpu = &monitor->gpus[slot];
 	gpu->processes = *processes;
+	gpu->processes_ns = loop_now_ns(monitor->loop);
 	monitor->config.on_processes(monitor->config.arg, slot);
 }
 
@@ -366,6 +367,11 @@ bool monitor_is_ready(const struct monitor *monitor)
 void monitor_read_now(struct monitor *monitor, uint32_t slot)
 {
 	nvml_host_ask(monitor->host, slot, NVML_ASK_READ);
+}
+
+void monitor_processes_now(struct monitor *monitor, uint32_t slot)
+{
+	nvml_host_ask(monitor->host, slot, NVML_ASK_PROCESSES);
 }
 
 bool monitor_take_sample(struct monitor *monitor, uint32_t slot, uint32_t *ret_util_milli,

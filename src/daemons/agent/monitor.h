@@ -21,6 +21,7 @@ struct monitor_gpu {
 	int64_t reading_wall_s;
 	uint64_t util_sum, memory_sum_mib, sample_count; // since monitor_take_sample
 	struct nvml_processes processes;
+	uint64_t processes_ns; // when they were read, monotonic; 0: never
 	uint32_t last_xid;
 	struct {
 		uint32_t xid;
@@ -57,6 +58,7 @@ bool monitor_is_ready(const struct monitor *monitor);
 // How the GPUs reach each other, by slots; kept current here, so that asking costs nothing.
 const struct topology *monitor_topology(const struct monitor *monitor);
 void monitor_read_now(struct monitor *monitor, uint32_t slot);
+void monitor_processes_now(struct monitor *monitor, uint32_t slot);
 // Mean utilization and memory since the last call; false when nothing was read.
 bool monitor_take_sample(struct monitor *monitor, uint32_t slot, uint32_t *ret_util_milli,
 			 uint64_t *ret_memory_mib);

@@ -59,7 +59,7 @@ static void put_device(struct buf *out, const struct node_view *view, size_t slo
 	const struct monitor_gpu *gpu = &view->gpus[slot];
 	const struct node_share *share = &view->shares[slot];
 	const struct gpu_info *info = &gpu->info;
-	bool is_healthy = health_is_offered(&gpu->health);
+	bool is_healthy = health_is_offered(&gpu->health) && share->held_back == NULL;
 	buf_put_c(out, "{\"uuid\":");
 	buf_put_json(out, str_of(info->uuid));
 	buf_printf(out, ",\"index\":%" PRIu32 ",\"minor\":%" PRIu32 ",\"model\":", info->index,
@@ -86,7 +86,8 @@ static void put_device(struct buf *out, const struct node_view *view, size_t slo
 	// A passing doubt is not worth a write.
 	if (!is_healthy) {
 		buf_put_c(out, ",\"reason\":");
-		buf_put_json(out, str_of(gpu->health.reason));
+		buf_put_json(out, str_of(health_is_offered(&gpu->health) ? share->held_back
+									 : gpu->health.reason));
 	}
 	buf_put_c(out, "}");
 }
@@ -150,7 +151,8 @@ static void fill_conditions(const struct node_view *view, struct condition out[N
 	size_t known = 0, healthy = 0;
 	for (size_t i = 0; i < view->count; i++) {
 		known += view->gpus[i].is_known ? 1 : 0;
-		healthy += view->gpus[i].is_known && health_is_offered(&view->gpus[i].health);
+		healthy += view->gpus[i].is_known && health_is_offered(&view->gpus[i].health) &&
+			   view->shares[i].held_back == NULL;
 	}
 	out[0] = (struct condition){ .good = "DriverAnswers",
 				     .bad = "DriverDoesNotAnswer",

@@ -22,6 +22,7 @@ struct node_share {
 	const char *resource; // under which it is offered; NULL: not known
 	uint32_t replicas;    // up to 1: whole
 	bool is_renamed;
+	const char *held_back; // why it is given to nobody for now; NULL: it is given
 };
 
 struct node_view {

@@ -230,6 +230,10 @@ static void handle(void *arg, struct http_exchange *exchange, const struct http_
 		else if (str_ends(request->path, STR("/status")))
 			keep(&api->gpu_node_status, request->body);
 		http_respond(exchange, 200, "application/json", NULL, STR("{}"));
+	} else if (str_starts(request->path, STR("/apis/events.k8s.io/"))) {
+		buf_put(&api->told, request->body);
+		buf_put_byte(&api->told, '\n');
+		http_respond(exchange, 201, "application/json", NULL, request->body);
 	} else if (str_starts(request->path, STR("/api/v1/nodes/"))) {
 		answer_node(api, exchange);
 	} else if (str_starts(request->path, STR("/apis/gpuaas.io/"))) {
@@ -285,6 +289,7 @@ void fake_api_done(struct fake_api *api)
 		buf_done(&api->events[i]);
 	buf_done(&api->gpu_node_status);
 	buf_done(&api->labels);
+	buf_done(&api->told);
 }
 
 struct fake_pod *fake_api_add(struct fake_api *api)

@@ -29,6 +29,7 @@ struct fake_api {
 	unsigned lists, patches;
 	struct buf gpu_node_status; // the last body of each
 	struct buf labels;
+	struct buf told; // Events of events.k8s.io, a line each
 };
 
 void fake_api_init(struct fake_api *api, struct loop *loop);

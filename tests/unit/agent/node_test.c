@@ -19,6 +19,8 @@ static bool has_wanted(void)
 	       strstr(api.labels.data, wanted) != NULL;
 }
 
+static bool has_reason(void) { return strstr(api.gpu_node_status.data, wanted) != NULL; }
+
 static bool is_registered(void)
 {
 	return api.gpu_node_status.len > 0 &&
@@ -91,6 +93,41 @@ static void check_driver_change(struct check *c)
 	      strstr(api.gpu_node_status.data, "\"driverVersion\":\"580.95.05\"") != NULL);
 }
 
+static const char *told;
+static bool is_told(void) { return api.told.len > 0 && strstr(api.told.data, told) != NULL; }
+
+static void expect_told(struct check *c, const char *text)
+{
+	told = text;
+	CHECK(c, text, rig_wait_for(is_told, LIMIT_MS) != UINT64_MAX);
+}
+
+static size_t healthy_count(void)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < rig.kubelet.device_count; i++)
+		count += rig.kubelet.devices[i].is_healthy ? 1 : 0;
+	return count;
+}
+
+static bool is_one_out(void) { return healthy_count() == 1; }
+static bool are_all_in(void) { return healthy_count() == 2; }
+
+// A fault and something that was left behind take one GPU out of use, and say so.
+static void check_faults(struct check *c)
+{
+	CHECK(c, "all in", rig_wait_for(are_all_in, LIMIT_MS) != UINT64_MAX);
+	rig_control("process 1 4711 500\nxid 0 48\n");
+	expect_told(c, "is given to nobody: XID 48: double-bit ECC error");
+	expect_told(c, "\"GPURecovered\"");
+	expect_told(c, "nobody holds it, but process 4711 is still on it");
+	CHECK(c, "one out", rig_wait_for(is_one_out, LIMIT_MS) != UINT64_MAX);
+	wanted = "\"reason\":\"nobody holds it, but process 4711";
+	CHECK(c, "GPUNode has it", rig_wait_for(has_reason, LIMIT_MS) != UINT64_MAX);
+	rig_control("process 1 4711 0\n");
+	CHECK(c, "clean again", rig_wait_for(are_all_in, LIMIT_MS) != UINT64_MAX);
+}
+
 int main(int argc, char **argv)
 {
 	struct check c = { 0 };
@@ -99,8 +136,10 @@ int main(int argc, char **argv)
 		return 2;
 	rig_set_up(argv, 2, "");
 	fake_api_init(&api, rig.loop);
-	(void)snprintf(text, sizeof text,
-		       "health: {probeMs: 200, holdOffS: 1}\nnode: {periodS: %d}\n", PERIOD_S);
+	(void)snprintf(
+		text, sizeof text,
+		"health: {probeMs: 200, holdOffS: 1, handoverMs: 500}\nnode: {periodS: %d}\n",
+		PERIOD_S);
 	rig_write("agent.yaml", "w", text);
 	(void)snprintf(text, sizeof text,
 		       "apiVersion: v1\nkind: Config\ncurrent-context: x\n"
@@ -114,6 +153,7 @@ int main(int argc, char **argv)
 	check_restart(&c, kubeconfig);
 	check_driver_away(&c, kubeconfig);
 	check_driver_change(&c);
+	check_faults(&c);
 	CHECK_INT(&c, "ends well", rig_stop_agent(SIGTERM), 0);
 	fake_api_done(&api);
 	rig_clean_up(c.failed > 0);

@@ -180,6 +180,7 @@ static void check_metering(struct check *c)
 		"container=\"main\"}",
 		find(EVENT_BOUND, "c")->gpu);
 	CHECK(c, "shown", figure(name) == 0.5);
+	rig_control("process 0 4242 0\n");
 	(void)rig_stop_agent(SIGKILL);
 	rig_start_agent("none");
 	rig_wait(2600);

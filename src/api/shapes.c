@@ -178,6 +178,9 @@ static const struct schema_field explain_fields[] = {
 	  .doc = "fits, waits, refused, running or ended." },
 	{ "position", SCHEMA_INT, .doc = "Place in the queue." },
 	{ "estimate", SCHEMA_ANY, .doc = "{\"from\",\"to\"}: when it may start." },
+	{ "reserved", SCHEMA_ANY,
+	  .doc = "{\"node\",\"from\"}: node kept for the head of the queue, and from when it will "
+		 "fit there as far as running work says how long it lasts." },
 	{ "reasons", SCHEMA_OBJECTS, .required = true, .object = &reason_schema,
 	  .doc = "All reasons that hold now." },
 };

@@ -21,6 +21,12 @@ static void print_explain(struct cli *cli, const json_t *answer)
 	if (json_at(answer, "estimate") != NULL)
 		printf("estimate: %s to %s\n", cli_plain(cli, json_text(answer, "estimate.from")),
 		       cli_plain(cli, json_text(answer, "estimate.to")));
+	if (json_at(answer, "reserved") != NULL)
+		printf("reserved: node %s from %s\n",
+		       cli_plain(cli, json_text(answer, "reserved.node")),
+		       json_at(answer, "reserved.from") != NULL
+			       ? cli_plain(cli, json_text(answer, "reserved.from"))
+			       : "an unknown time");
 	const json_t *reasons = json_at(answer, "reasons");
 	if (json_array_size(reasons) > 0)
 		cli_print(cli, reasons, reason_columns, ARRAY_COUNT(reason_columns));

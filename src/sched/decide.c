@@ -360,6 +360,10 @@ bool sched_explain(struct sched *sched, struct str namespace_, struct str name,
 		ret->node = pod->node->name;
 	if (tree_has(&pod->in_queue))
 		ret->position = tree_rank(&pod->in_queue) + 1;
+	if (pod->head != NULL && pod->head->node != NULL) {
+		ret->reserved_node = pod->head->node->name;
+		ret->reserved_ms = max_i64(pod->head->start_ms, sched->now_ms);
+	}
 	if (pod->state != SCHED_STATE_WAITING || pod->place == PLACE_BACKOFF) {
 		if (pod->facts != NULL)
 			ret->facts = *pod->facts;

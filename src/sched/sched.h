@@ -87,6 +87,8 @@ struct sched_explanation {
 	sched_state state;
 	size_t position; // 1 is the head of the queue; 0: not waiting
 	struct str node;
+	struct str reserved_node; // kept for it while it waits; empty: none
+	int64_t reserved_ms;      // from when it will fit there; SCHED_NEVER_MS: cannot be told
 	struct sched_facts facts;
 };
 struct sched_reservation { // a node kept for a pod that waits at the head of a pool

@@ -1,5 +1,6 @@
 """gpuaas-scheduler against a real API server, without nodes that run anything."""
 import collections
+import datetime
 import hmac
 import json
 import os
@@ -241,6 +242,36 @@ def test_priority_first(api, scheduler):
     api.delete_pod("whole0")
     wait_for("room is used", lambda: len(bound(api)) == 4)
     assert "urgent" in [pod["metadata"]["name"] for pod in bound(api)]
+
+
+def test_a_node_is_reserved_for_the_head_also_after_a_restart(api, tmp_path):
+    lasts = "gpuaas.io/duration"
+    for i in range(3):
+        api.add_pod(f"whole{i}", 8, annotations={lasts: "3000"})
+    one = Scheduler(api.server, tmp_path, "one")
+    wait_for("three pods on nodes", lambda: len(bound(api)) == 3)
+    api.add_pod("five", 5, annotations={lasts: "600"})
+    wait_for("five", lambda: len(bound(api)) == 4)
+    node = next(p["spec"]["nodeName"] for p in api.pods() if p["metadata"]["name"] == "five")
+    api.add_pod("head", 8)
+    wait_for("the head waits", lambda: "reserved" in json.loads(one.get("/explain/a/head")))
+    api.add_pod("long", 1, annotations={lasts: "3600"})
+    api.add_pod("short", 1, annotations={lasts: "60"})
+    wait_for("the short one passes", lambda: len(bound(api)) == 5)
+    before = json.loads(one.get("/explain/a/head"))["reserved"]
+    assert one.end(signal.SIGKILL) != 0
+    two = Scheduler(api.server, tmp_path, "two")
+    wait_for("a reservation", lambda: two.is_leading() and "reserved" in json.loads(two.get("/explain/a/head")))
+    after = json.loads(two.get("/explain/a/head"))["reserved"]
+    assert before["node"] == after["node"] == node
+    ends = [datetime.datetime.fromisoformat(r["from"]).timestamp() for r in (before, after)]
+    assert abs(ends[0] - ends[1]) <= 3 and 500 < ends[1] - time.time() <= 601
+    told = wait_for("its reason", lambda: next(condition(p).get("message") for p in api.pods()
+                                               if p["metadata"]["name"] == "long"))
+    assert "ReservedForHead on 1 (needs 3600 s, at most" in told and "head" not in told.replace("ForHead", "")
+    assert len(bound(api)) == 5
+    assert two.end(signal.SIGTERM) == 0
+    api.delete_pods()
 
 
 @pytest.mark.parametrize("round_", [1, 2])

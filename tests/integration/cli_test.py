@@ -145,7 +145,7 @@ class Hostile(http.server.BaseHTTPRequestHandler):
     text = "x\x1b[2J\x9b\x07"
     answer = dict.fromkeys(("id", "user", "role", "tenant", "expires", "token", "state", "message", "tco", "currency",
                             "code", "detail"), text)
-    answer |= {"estimate": {"from": text, "to": text}, "gpus_without_asset": [text], "by_tenant": {text: {}},
+    answer |= {"estimate": {"from": text, "to": text}, "reserved": {"node": text, "from": text}, "gpus_without_asset": [text], "by_tenant": {text: {}},
                "reasons": [{"code": text, "next": text}], "items": [{"name": text, "devices": [{"uuid": text}]}]}
 
     def do_GET(self):  # noqa: N802 - the name is the library's

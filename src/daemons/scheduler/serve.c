@@ -3,6 +3,7 @@
 // are open inside the cluster; what names pods, nodes and reasons is for the server alone, by a
 // token that both derive from the plan's key. People ask the server, which checks their rights
 // first.
+#include "base/timefmt.h"
 #include "daemons/scheduler/scheduler.h"
 
 #include "net/http_server.h"
@@ -185,7 +186,21 @@ static const char *state_name(sched_state state)
 	return "";
 }
 
-static void explain_put(const struct sched *core, struct str namespace_, struct str name,
+static void put_reservation(const struct scheduler *s, const struct sched_explanation *explanation,
+			    struct buf *out)
+{
+	char from[TIME_TEXT_BYTES];
+	buf_put_c(out, ",\"reserved\":{\"node\":");
+	buf_put_json(out, explanation->reserved_node);
+	if (explanation->reserved_ms != SCHED_NEVER_MS) {
+		int64_t in_s = (explanation->reserved_ms - scheduler_now_ms(s) + 999) / 1000;
+		(void)time_format(scheduler_wall_s(s) + max_i64(in_s, 0), from);
+		buf_printf(out, ",\"from\":\"%s\"", from);
+	}
+	buf_put_byte(out, '}');
+}
+
+static void explain_put(const struct scheduler *s, struct str namespace_, struct str name,
 			const struct sched_explanation *explanation, struct arena *arena,
 			struct buf *out)
 {
@@ -196,9 +211,11 @@ static void explain_put(const struct sched *core, struct str namespace_, struct 
 		buf_put_c(out, ",\"node\":");
 		buf_put_json(out, explanation->node);
 	}
+	if (explanation->reserved_node.len > 0)
+		put_reservation(s, explanation, out);
 	buf_put_c(out, ",\"estimate\":null,\"reasons\":[");
 	for (size_t i = 0; i < explanation->facts.count; i++) {
-		struct sched_reason reason = sched_fact_text(core, namespace_, name,
+		struct sched_reason reason = sched_fact_text(s->core, namespace_, name,
 							     &explanation->facts.items[i], arena);
 		if (i > 0)
 			buf_put_byte(out, ',');
@@ -239,7 +256,7 @@ static void respond_explain(struct scheduler *s, struct http_exchange *exchange,
 		respond_error(exchange, 404, "no such pod of this scheduler");
 		return;
 	}
-	explain_put(s->core, namespace_, name, &explanation, request->arena, &out);
+	explain_put(s, namespace_, name, &explanation, request->arena, &out);
 	http_respond(exchange, buf_ok(&out) ? 200 : 500, "application/json", NULL, buf_str(&out));
 }
 

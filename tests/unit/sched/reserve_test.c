@@ -142,9 +142,34 @@ static void run_case(struct check *c, size_t i)
 	rig_done(&rig);
 }
 
+static void test_explain(struct check *c)
+{
+	struct rig rig;
+	struct sched_explanation got;
+	struct sched_reservation reservations[SCHED_HEADS_MAX];
+	rig_init(&rig);
+	rig_put(&rig, NODE("a") POD("y", "2", "50", ON("a")) POD("h", "4", "9", ""));
+	rig.now_ms = 1000;
+	CHECK_STR(c, "waits", str_of(rig_next(&rig)), "wait h " SHORT("1", "4", "2"));
+	CHECK(c, "is known", sched_explain(rig.sched, STR("default"), STR("h"), &got));
+	CHECK_STR(c, "node", got.reserved_node, "a");
+	CHECK_INT(c, "instant", got.reserved_ms, 50000);
+	CHECK_INT(c, "wakes", sched_wake_ms(rig.sched), 50000);
+	CHECK_INT(c, "reservations", sched_reservations(rig.sched, reservations), 1);
+	CHECK_STR(c, "for whom", reservations[0].uid, "h");
+	sched_heads_set(rig.sched, 0);
+	rig_put(&rig, POD("l", "1", "60", ""));
+	CHECK_STR(c, "no heads", str_of(rig_next(&rig)), "bind l a []");
+	CHECK_INT(c, "no reservations", sched_reservations(rig.sched, reservations), 0);
+	CHECK(c, "is known still", sched_explain(rig.sched, STR("default"), STR("h"), &got));
+	CHECK_INT(c, "no node", got.reserved_node.len, 0);
+	rig_done(&rig);
+}
+
 int main(void)
 {
 	struct check c = { 0 };
+	test_explain(&c);
 	for (size_t i = 0; i < ARRAY_COUNT(CASES); i++)
 		run_case(&c, i);
 	return check_done(&c);

@@ -119,6 +119,19 @@ void loop_post(struct loop *loop, loop_fn *fn, void *arg)
 	wake_up(loop->event_fd);
 }
 
+void loop_unpost(struct loop *loop, loop_fn *fn, void *arg)
+{
+	struct call_queue *queue = &loop->posted;
+	size_t kept = 0;
+	(void)pthread_mutex_lock(&loop->posted_lock);
+	for (size_t i = 0; i < queue->count; i++) {
+		if (queue->items[i].fn != fn || queue->items[i].arg != arg)
+			queue->items[kept++] = queue->items[i];
+	}
+	queue->count = kept;
+	(void)pthread_mutex_unlock(&loop->posted_lock);
+}
+
 // ---- signals
 
 static void on_signal(int signal_number)

@@ -42,6 +42,9 @@ void loop_timer_free(struct loop_timer *timer); // NULL allowed
 void loop_defer(struct loop *loop, loop_fn *fn, void *arg);
 // The same from any other thread.
 void loop_post(struct loop *loop, loop_fn *fn, void *arg);
+// Drops what was posted with this fn and arg and has not been called; by the loop's thread, not
+// inside a posted call, when no other thread posts it any more.
+void loop_unpost(struct loop *loop, loop_fn *fn, void *arg);
 // SIGTERM and SIGINT stop the loop; SIGPIPE is ignored; SIGHUP calls on_hup (may be NULL).
 MUST_USE err_status loop_handle_signals(struct loop *loop, loop_fn *on_hup, void *arg,
 					struct err *err);

@@ -18,17 +18,13 @@ struct syncer {
 	int fd; // -1: no job
 	int result;
 	bool stop;
-	bool is_busy, is_freed; // the loop's
+	bool is_busy; // the loop's
 };
 
 static void on_done(void *arg)
 {
 	struct syncer *syncer = arg;
 	syncer->is_busy = false;
-	if (syncer->is_freed) {
-		free(syncer);
-		return;
-	}
 	syncer->fn(syncer->arg, syncer->result);
 }
 
@@ -89,10 +85,8 @@ void syncer_free(struct syncer *syncer)
 	(void)pthread_join(syncer->thread, NULL);
 	(void)pthread_cond_destroy(&syncer->filled);
 	(void)pthread_mutex_destroy(&syncer->lock);
-	// A posted end may still wait in the loop; it frees then.
-	syncer->is_freed = true;
-	if (!syncer->is_busy)
-		free(syncer);
+	loop_unpost(syncer->loop, on_done, syncer); // an end that nobody waits for any more
+	free(syncer);
 }
 
 bool syncer_is_busy(const struct syncer *syncer) { return syncer->is_busy; }

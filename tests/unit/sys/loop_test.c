@@ -162,6 +162,21 @@ static void test_post(struct check *c)
 	loop_free(trace.loop);
 }
 
+static void test_unpost(struct check *c)
+{
+	struct trace trace = { .loop = make_loop() };
+	struct mark a = { &trace, 'a' }, b = { &trace, 'b' };
+	for (int i = 0; i < 3; i++) {
+		loop_post(trace.loop, on_mark, &a);
+		loop_post(trace.loop, on_mark, &b);
+	}
+	loop_unpost(trace.loop, on_mark, &a);
+	loop_run_once(trace.loop, 0);
+	CHECK_STR(c, "only the others", str_of(trace.text), "bbb");
+	loop_unpost(trace.loop, on_mark, &b); // nothing is there
+	loop_free(trace.loop);
+}
+
 static void on_both_free(void *arg, unsigned events)
 {
 	struct trace *trace = arg;
@@ -281,6 +296,7 @@ int main(void)
 	test_timer_rearmed(&c);
 	test_defer(&c);
 	test_post(&c);
+	test_unpost(&c);
 	test_fd_free_inside(&c);
 	test_fd_interest(&c);
 	test_signals(&c);

@@ -25,8 +25,8 @@ struct sim_object { // one document of the file
 	sim_action action;
 	sim_kind kind;
 	sched_storage storage; // of SIM_STORAGE
-	const json_t *json; // lives as long as the scenario
-	int64_t runs_ms;    // of a pod; -1: for ever
+	const json_t *json;    // lives as long as the scenario
+	int64_t runs_ms;       // of a pod; -1: for ever
 };
 struct scenario {
 	json_t *documents;
@@ -59,7 +59,7 @@ struct sim {
 	FILE *out;
 	int64_t now_ms;
 	uint64_t bind_failures_permille;
-	struct map *pods; // uid -> sim_pod
+	struct map *pods;                    // uid -> sim_pod
 	struct map *storage[SCHED_STORAGES]; // key -> sched_storage_in, as the core was told
 	struct events *events;
 	struct checker *checker;

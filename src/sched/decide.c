@@ -46,7 +46,8 @@ static bool may_fit(struct sched *sched, struct shape *shape)
 	for (uint32_t i = 0; i < sched->touched_count; i++) {
 		const struct node *node = sched->nodes[sched->touched[i]];
 		if (shape_is_static_fit(shape, node->slot) && filter_has_room(sched, shape, node) &&
-		    reserve_allows(sched, first_pod(shape), node))
+		    (reserve_allows(sched, first_pod(shape), node) ||
+		     tree_find_short(&shape->waiting, reserve_window_s(sched, node)) != NULL))
 			return true;
 	}
 	return false;
@@ -188,14 +189,52 @@ static void hold(struct sched *sched, struct pod *pod, const struct sched_facts 
 	reserve_parked(sched, pod);
 }
 
-static bool try_shape(struct sched *sched, struct shape *shape, struct sched_decision *ret)
+static struct node *find_node(struct sched *sched, struct pod *pod)
 {
-	struct pod *pod = first_pod(shape);
-	shape_ready(sched, shape);
 	struct affinity *affinity = affinity_new(sched, pod);
-	struct check check = { sched, pod, shape, affinity };
+	struct check check = { sched, pod, pod->shape, affinity };
 	struct node *node = place_best(&check);
 	affinity_free(affinity);
+	return node;
+}
+
+// The first of the shape, or the first that is short enough for a node which is reserved for one
+// before it.
+static struct pod *pick(struct sched *sched, struct shape *shape, struct node **ret_node)
+{
+	struct pod *pod = first_pod(shape);
+	int64_t most_s = 0;
+	*ret_node = find_node(sched, pod);
+	for (size_t i = 0; *ret_node == NULL && i < sched->head_count; i++) {
+		const struct node *node = sched->heads[i]->node;
+		if (node != NULL && shape_is_static_fit(shape, node->slot) &&
+		    filter_has_room(sched, shape, node))
+			most_s = max_i64(most_s, reserve_window_s(sched, node));
+	}
+	struct tree_node *found = tree_find_short(&shape->waiting, most_s);
+	if (*ret_node != NULL || found == NULL || found == &pod->in_shape)
+		return pod;
+	struct pod *short_pod = LINK_OF(found, struct pod, in_shape);
+	*ret_node = find_node(sched, short_pod);
+	return *ret_node != NULL ? short_pod : pod;
+}
+
+static bool is_next_before(const struct shape *shape, const struct pod *pod)
+{
+	const struct tree_node *next = tree_next(&shape->active);
+	return next != NULL && tree_key_cmp(next->key, &pod->key) < 0;
+}
+
+static bool try_shape(struct sched *sched, struct shape *shape, struct sched_decision *ret)
+{
+	struct node *node;
+	shape_ready(sched, shape);
+	struct pod *pod = pick(sched, shape, &node);
+	if (node != NULL && pod != first_pod(shape) && is_next_before(shape, pod)) {
+		tree_remove(&sched->active, &shape->active);
+		tree_insert(&sched->active, &shape->active, &pod->key);
+		return false; // its turn comes later
+	}
 	if (node != NULL) {
 		assume(sched, pod, node, ret);
 		return true;
@@ -210,12 +249,26 @@ static bool try_shape(struct sched *sched, struct shape *shape, struct sched_dec
 	return false;
 }
 
+// A reservation is told as what the pod needs by its own word and what is left until its start.
+static void put_seconds(const struct sched *sched, const struct pod *pod, struct sched_facts *facts)
+{
+	for (size_t i = 0; i < facts->count; i++) {
+		struct sched_fact *fact = &facts->items[i];
+		if (fact->code != SCHED_CODE_RESERVED)
+			continue;
+		fact->need = pod->key.duration_s > 0 ? pod->key.duration_s : -1;
+		if (fact->have >= 0)
+			fact->have = (max_i64(fact->have - sched->now_ms, 0) + 999) / 1000;
+	}
+}
+
 static void lend_facts(struct sched *sched, struct pod *pod, const struct sched_facts *facts,
 		       struct sched_decision *ret)
 {
 	uint64_t codes = facts_codes(facts);
 	lend_pod(pod, ret);
 	sched->told = *facts;
+	put_seconds(sched, pod, &sched->told);
 	ret->verb = pod->state == SCHED_STATE_REFUSED ? SCHED_REFUSE : SCHED_WAIT;
 	ret->facts = &sched->told;
 	ret->is_same_codes = pod->told_codes == codes;
@@ -371,6 +424,7 @@ bool sched_explain(struct sched *sched, struct str namespace_, struct str name,
 	}
 	if (collect_of(sched, pod, &ret->facts)) // it is about to be decided
 		ret->facts.count = 0;
+	put_seconds(sched, pod, &ret->facts);
 	return true;
 }
 

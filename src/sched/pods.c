@@ -164,8 +164,11 @@ void pod_wait(struct sched *sched, struct pod *pod, pod_place place)
 		shape_add_pod(sched, pod);
 	else
 		link_add(place == PLACE_HELD ? &sched->held : &sched->backoff, &pod->in_place);
-	if (place == PLACE_SHAPE && link_is_in(&pod->shape->in_parked))
+	if (place == PLACE_SHAPE && link_is_in(&pod->shape->in_parked)) {
 		reserve_parked(sched, pod); // it may stand before those that were there
+		if (reserve_passes(sched, pod))
+			shape_activate(sched, pod->shape);
+	}
 	pod_tell(sched, pod);
 }
 
@@ -189,7 +192,11 @@ static struct pod *new_pod(struct sched *sched, const struct sched_pod_in *in)
 	AUTO(buf_done) struct buf key = { .limit = 4096 };
 	pod->texts = core_texts_copy(texts, 3);
 	pod->uid = pod->texts[0];
-	pod->key = (struct tree_key){ in->priority, in->created_s, pod->texts[1], pod->texts[2] };
+	pod->key = (struct tree_key){ .priority = in->priority,
+				      .created_s = in->created_s,
+				      .namespace_ = pod->texts[1],
+				      .name = pod->texts[2],
+				      .duration_s = in->spec->duration_s };
 	pod->labels = core_labels_copy(&in->labels);
 	pod->shape = shape_ref(sched, in);
 	if (in->is_ours)
@@ -216,7 +223,7 @@ static bool labels_equal(const struct sched_labels *a, const struct sched_labels
 // When it will end: by its own word, or soon when its deletion has begun.
 void pod_expect(struct sched *sched, struct pod *pod, int64_t bound_ms)
 {
-	int64_t duration_ms = 1000 * pod->shape->spec->duration_s;
+	int64_t duration_ms = 1000 * pod->key.duration_s;
 	pod->bound_ms = bound_ms;
 	pod->end_ms = duration_ms == 0 ? SCHED_NEVER_MS : bound_ms + duration_ms;
 	if (pod->is_terminating)
@@ -252,7 +259,9 @@ static bool take_over(struct sched *sched, struct pod *pod, const struct sched_p
 	struct shape *shape = shape_ref(sched, in);
 	bool is_same_shape = shape == pod->shape;
 	bool is_same_labels = labels_equal(&pod->labels, &in->labels);
-	bool is_same_key = pod->key.priority == in->priority && pod->key.created_s == in->created_s;
+	bool is_same_key = pod->key.priority == in->priority &&
+			   pod->key.created_s == in->created_s &&
+			   pod->key.duration_s == in->spec->duration_s;
 	shape_unref(sched, shape);
 	pod->is_ours = in->is_ours;
 	bool begins_to_end = in->is_terminating && !pod->is_terminating;
@@ -274,6 +283,9 @@ static bool take_over(struct sched *sched, struct pod *pod, const struct sched_p
 		pod->key.priority = in->priority;
 		pod->key.created_s = in->created_s;
 	}
+	pod->key.duration_s = in->spec->duration_s;
+	if (pod->node != NULL)
+		pod_expect(sched, pod, pod->bound_ms);
 	return true;
 }
 

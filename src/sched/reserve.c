@@ -527,7 +527,7 @@ bool reserve_allows(struct sched *sched, const struct pod *pod, const struct nod
 	const struct head *head = node->reserved;
 	if (head == NULL || !is_before(head->pod, pod))
 		return true;
-	int64_t duration_ms = 1000 * pod->shape->spec->duration_s;
+	int64_t duration_ms = 1000 * pod->key.duration_s;
 	if (head->start_ms != SCHED_NEVER_MS && duration_ms > 0 &&
 	    sched->now_ms + duration_ms <= head->start_ms)
 		return true;
@@ -540,6 +540,29 @@ bool reserve_allows(struct sched *sched, const struct pod *pod, const struct nod
 			room_add(&room, other);
 	}
 	return has_room_beside(&room, pod);
+}
+
+// How long a pod behind the head may run on the node until the head starts; 0: not at all.
+int64_t reserve_window_s(const struct sched *sched, const struct node *node)
+{
+	const struct head *head = node->reserved;
+	if (head == NULL || head->start_ms == SCHED_NEVER_MS || head->start_ms <= sched->now_ms)
+		return 0;
+	return (head->start_ms - sched->now_ms) / 1000;
+}
+
+// Others of its shape have found no room; this one may be before the head or short enough.
+bool reserve_passes(struct sched *sched, const struct pod *pod)
+{
+	struct shape *shape = pod->shape;
+	shape_ready(sched, shape);
+	for (size_t i = 0; i < sched->head_count; i++) {
+		const struct node *node = sched->heads[i]->node;
+		if (node != NULL && shape_is_static_fit(shape, node->slot) &&
+		    filter_has_room(sched, shape, node) && reserve_allows(sched, pod, node))
+			return true;
+	}
+	return false;
 }
 
 size_t sched_reservations(const struct sched *sched, struct sched_reservation ret[SCHED_HEADS_MAX])

@@ -224,13 +224,6 @@ static void note_static(const struct check *check, const struct node *node, sche
 	}
 }
 
-static int64_t seconds_until(const struct sched *sched, int64_t at_ms)
-{
-	if (at_ms == SCHED_NEVER_MS)
-		return -1;
-	return at_ms <= sched->now_ms ? 0 : (at_ms - sched->now_ms + 999) / 1000;
-}
-
 uint64_t filter_collect(const struct check *check, const struct node *node,
 			struct sched_facts *facts)
 {
@@ -249,9 +242,9 @@ uint64_t filter_collect(const struct check *check, const struct node *node,
 		fails = code_bit(SCHED_CODE_NOMINATED);
 	}
 	if (fails == 0 && !reserve_allows(check->sched, check->pod, node)) {
-		int64_t need = check->shape->spec->duration_s;
-		note(facts, SCHED_CODE_RESERVED, 0, need > 0 ? need : -1,
-		     seconds_until(check->sched, node->reserved->start_ms));
+		int64_t start_ms = node->reserved->start_ms; // told in seconds from then on
+		note(facts, SCHED_CODE_RESERVED, 0, 0,
+		     start_ms == SCHED_NEVER_MS ? -1 : max_i64(start_ms, 0));
 		fails = code_bit(SCHED_CODE_RESERVED);
 	}
 	return fails;

@@ -120,6 +120,7 @@ static void copy_volumes_part(struct arena *arena, struct sched_spec *spec)
 static struct sched_spec *copy_spec(struct arena *arena, const struct sched_spec *source)
 {
 	struct sched_spec *spec = COPY_ARRAY(arena, source, 1);
+	spec->duration_s = 0; // of one pod, not of all
 	spec->amounts = COPY_ARRAY(arena, spec->amounts, spec->amount_count);
 	for (size_t i = 0; i < spec->amount_count; i++)
 		spec->amounts[i].resource = copy_text(arena, spec->amounts[i].resource);

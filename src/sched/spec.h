@@ -127,7 +127,8 @@ struct sched_spec {
 	struct sched_gpu_ask *gpu_asks;
 	size_t gpu_ask_count;
 	int64_t gpu_count;  // whole GPUs that the pod holds at once
-	int64_t duration_s; // how long it says it will run; 0: it does not say
+	int64_t duration_s; // how long it says it will run, 0: it does not say; the pod's own, no
+			    // part of a shape
 	struct sched_refusal *refusals;
 	size_t refusal_count;
 };

@@ -29,9 +29,21 @@ static uint64_t weight_of(const struct tree_key *key)
 
 static size_t size_of(const struct tree_node *node) { return node == NULL ? 0 : node->size; }
 
+static int64_t shortest_of(const struct tree_node *node)
+{
+	return node == NULL ? INT64_MAX : node->shortest_s;
+}
+
+static int64_t own_of(const struct tree_node *node)
+{
+	return node->key->duration_s > 0 ? node->key->duration_s : INT64_MAX;
+}
+
 static void measure(struct tree_node *node)
 {
 	node->size = 1 + size_of(node->left) + size_of(node->right);
+	node->shortest_s =
+		min_i64(own_of(node), min_i64(shortest_of(node->left), shortest_of(node->right)));
 }
 
 static void replace_child(struct tree *tree, struct tree_node *parent, struct tree_node *old,
@@ -67,11 +79,13 @@ static void rotate_up(struct tree *tree, struct tree_node *child)
 void tree_insert(struct tree *tree, struct tree_node *node, const struct tree_key *key)
 {
 	ASSERT(!tree_has(node));
-	*node = (struct tree_node){ .key = key, .weight = weight_of(key), .size = 1 };
+	*node = (struct tree_node){ .key = key, .weight = weight_of(key) };
+	measure(node);
 	struct tree_node **slot = &tree->root;
 	while (*slot != NULL) {
 		node->parent = *slot;
 		node->parent->size++;
+		node->parent->shortest_s = min_i64(node->parent->shortest_s, node->shortest_s);
 		int order = tree_key_cmp(key, node->parent->key);
 		ASSERT(order != 0);
 		slot = order < 0 ? &node->parent->left : &node->parent->right;
@@ -88,9 +102,9 @@ void tree_remove(struct tree *tree, struct tree_node *node)
 		rotate_up(tree,
 			  node->left->weight > node->right->weight ? node->left : node->right);
 	struct tree_node *child = node->left != NULL ? node->left : node->right;
-	for (struct tree_node *up = node->parent; up != NULL; up = up->parent)
-		up->size--;
 	replace_child(tree, node->parent, node, child);
+	for (struct tree_node *up = node->parent; up != NULL; up = up->parent)
+		measure(up);
 	*node = (struct tree_node){ .key = NULL };
 }
 
@@ -113,6 +127,20 @@ struct tree_node *tree_next(const struct tree_node *node)
 	while (node->parent != NULL && node->parent->right == node)
 		node = node->parent;
 	return node->parent;
+}
+
+struct tree_node *tree_find_short(const struct tree *tree, int64_t most_s)
+{
+	struct tree_node *node = tree->root;
+	while (node != NULL) {
+		if (shortest_of(node->left) <= most_s)
+			node = node->left;
+		else if (own_of(node) <= most_s)
+			return node;
+		else
+			node = shortest_of(node->right) <= most_s ? node->right : NULL;
+	}
+	return NULL;
 }
 
 size_t tree_rank(const struct tree_node *node)

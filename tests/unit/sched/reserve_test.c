@@ -48,6 +48,15 @@ static const struct {
 	  NODE("a") POD("y", "2", "50", ON("a")) POD("h", "4", "9", ""),
 	  { "wait h " SHORT("1", "4", "2"), "+" POD("g", "1", "60", ""), "bind g a []",
 	    "+" POD("l", "1", "50", ""), "bind l a []" } },
+	{ "a short one passes a long one that is like it",
+	  NODE("a") POD("x", "3", "50", ON("a")) POD("h", "4", "9", "") POD("l", "1", "60", ""),
+	  { "wait h " SHORT("1", "4", "1"), "wait l " RESERVED("1", "60 s", "50 s"),
+	    "+" POD("m", "1", "50", ""), "bind m a []", "wait l " SHORT("1", "1", "0") } },
+	{ "of those that may pass the first in queue order does",
+	  NODE("a") POD("x", "2", "50", ON("a")) POD("h", "4", "9", "") POD("l", "1", "60", "")
+		  POD("m", "2", "40", "") POD("n", "1", "30", ""),
+	  { "bind m a []", "wait h " SHORT("1", "4", "2"), "wait l " SHORT("1", "1", "0"),
+	    "wait n " SHORT("1", "1", "0") } },
 	{ "what the head leaves is free",
 	  NODE("a") POD("y", "3", "50", ON("a")) POD("h", "2", "9", "") POD("l", "1", "60", "")
 		  POD("m", "1", "60", "") FOREVER("n", "0", ""),

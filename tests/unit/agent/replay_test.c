@@ -181,9 +181,26 @@ static void end(struct job *job)
 	fake_api_tell(&api, job->pod, "MODIFIED");
 }
 
-// Only while the agent looks: what it cannot know is not asked of it here.
+static struct job *watched_job;
+
+static size_t count_told(event_type type)
+{
+	static struct usage_event events[EVENTS_MAX];
+	size_t count = rig_events(events, EVENTS_MAX), told = 0;
+	for (size_t i = 0; i < count; i++)
+		told += events[i].type == type &&
+			strcmp(events[i].pod_uid, watched_job->pod->uid) == 0;
+	return told;
+}
+
+static bool is_bound_told(void) { return count_told(EVENT_BOUND) >= watched_job->pod->gpus; }
+static bool is_end_told(void) { return count_told(EVENT_RELEASED) >= watched_job->pod->gpus; }
+
+// Only while the agent looks: what it cannot know, because it is killed before it has read what
+// was said, is not asked of it here.
 static void delete (struct job *job)
 {
+	enum { PATIENCE_MS = 5000 };
 	bool was_running = job->state == RUNS;
 	if (!is_watched() || !rig_has_stream())
 		return;
@@ -194,11 +211,12 @@ static void delete (struct job *job)
 				rig.kubelet.rows[i].is_listed = false;
 		}
 	}
-	rig_wait(60); // what came before has arrived
+	watched_job = job;
+	(void)rig_wait_for(is_bound_told, PATIENCE_MS); // what came before has arrived
 	job->state = GONE;
 	job->pod->is_gone = true;
 	fake_api_tell(&api, job->pod, "DELETED");
-	rig_wait(60);
+	(void)rig_wait_for(is_end_told, PATIENCE_MS);
 }
 
 static void step_job(size_t i)

@@ -121,16 +121,18 @@ static unsigned kill_children(void)
 	return count;
 }
 
+static bool has_killed(void) { return kill_children() > 0; }
+
 static void check_child(struct check *c)
 {
 	unsigned lists = rig.kubelet.lists;
 	for (int i = 0; i < 3; i++) {
-		CHECK(c, "there is a child", kill_children() > 0);
+		WAIT(c, "there is a child", has_killed); // a new one after its back-off
 		CHECK(c, "nobody suffers", rig_wait_for(has_one_bad, 600) == UINT64_MAX);
 	}
 	CHECK_INT(c, "no list was sent for it", rig.kubelet.lists, lists);
 	rig_control("initfail on\n");
-	CHECK(c, "there is a child", kill_children() > 0);
+	WAIT(c, "there is a child", has_killed);
 	WAIT(c, "no driver: all", has_all_bad);
 	rig_control("initfail off\n");
 	WAIT(c, "the driver is back", has_none_bad);

@@ -109,7 +109,8 @@ def test_kill_of_the_database_in_the_middle_of_intake(postgres, server):
     agent.stopped.set()
     agent.thread.join()
     agent.check_ledger()
-    refused = [a for a in agent.refusals if a is not None]
+    # On a quiet machine this agent, which never pauses, also meets its rate limit.
+    refused = [a for a in agent.refusals if a is not None and a.status != 429]
     assert refused and {(a.status, a.code) for a in refused} <= {(503, "storage_unavailable"), (503, "unavailable")}
     assert any("database" in a.json["detail"] for a in refused)
     assert "the database is connected again" in said(server)

@@ -90,6 +90,25 @@ def drained(admin, rows, start, patience_s=60):
         time.sleep(1)
 
 
+def metered(admin, nodes, end, patience_s=40):
+    """Waits until the energy of every GPU is known up to the end, so that the bill of the period
+    does not change any more; returns the GPUs of which it is not."""
+    deadline = time.monotonic() + patience_s
+    gpus = {d["uuid"] for n in nodes for d in n["devices"]}
+    while True:
+        lines = admin.call("GET", f"/v1/events?from={text_of(end)}", accept="application/jsonl").splitlines()
+        known = {e["gpu"] for e in map(json.loads, lines) if e["type"] == "energy"}
+        if gpus <= known or time.monotonic() > deadline:
+            return sorted(gpus - known)
+        time.sleep(1)
+
+
+def rhythm(todo):
+    """When the trace's tasks arrive, in a sentence: the begin may look as if nothing happened."""
+    middle = sorted(t.arrival_s for t in todo)[len(todo) // 20]
+    return f"{len(todo) // 20} tasks arrive in the first {middle:.0f} s, the other {len(todo) - len(todo) // 20} after that"
+
+
 def main():
     parser = argparse.ArgumentParser()
     for name in ("server", "ca", "token-file", "image", "out"):
@@ -106,10 +125,15 @@ def main():
     nodes, tokens = setup.prepare(admin, options.nodes, options.nodes_needed)
     users = {tenant: admin.as_user(token) for tenant, token in tokens.items()}
     print(f"replay: {trace.factors(todo)}", file=sys.stderr)
+    print(f"replay: {rhythm(todo)}", file=sys.stderr)
     start = now()
     rows = replay(admin, users, todo, options.image, options.limit)
     missing = drained(admin, rows, start)
     end = now() + datetime.timedelta(seconds=1)
+    unmetered = metered(admin, nodes, end)
+    if unmetered:
+        print(f"replay: the energy of {len(unmetered)} GPUs up to the end is not known yet; the bill may still grow by it",
+              file=sys.stderr)
     with open(options.out, "w", encoding="utf-8") as file:
         json.dump({"from": text_of(start), "to": text_of(end), "factors": trace.factors(todo),
                    "nodes": nodes, "tasks": [t.__dict__ for t in todo], "requests": rows,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a period cost: one tenant's line, or all with the proof that they add up; and what a
-// request will cost at most.
+// request will cost: as long as it says that it runs, or at most may.
 #include "api/handlers.h"
 #include "api/request_steps.h"
 #include "base/money.h"
@@ -31,7 +31,7 @@ void request_put_estimate(struct call *call, const json_t *request, json_t *body
 		.model_count = spec.model_count,
 		.gpu_count = spec.gpu_count,
 		.start_s = api_now_s(call->api),
-		.duration_s = spec.max_duration_s > 0 ? spec.max_duration_s : spec.duration_s,
+		.duration_s = spec.duration_s > 0 ? spec.duration_s : spec.max_duration_s,
 	};
 	if (quote.duration_s == 0 || !quote_nano(&assets, &quote, &nano))
 		return;
@@ -46,6 +46,7 @@ void request_put_estimate(struct call *call, const json_t *request, json_t *body
 static bool read_query(struct call *call, struct ledger_period *period, bool *ret_csv)
 {
 	struct str format = rest_query(call, "format");
+	int64_t now_s = api_now_s(call->api);
 	idle_rule idle;
 	if (!rest_query_time(call, "from", -1, &period->from_s) ||
 	    !rest_query_time(call, "to", -1, &period->to_s))
@@ -57,12 +58,15 @@ static bool read_query(struct call *call, struct ledger_period *period, bool *re
 		wrong = "from and to are needed, as 2026-02-10T00:00:00Z";
 	else if (period->from_s >= period->to_s)
 		wrong = "to must be after from";
+	else if (period->from_s >= now_s)
+		wrong = "from must not lie in the future: nothing has been used there yet";
 	else if (period->idle.len > 0 && !book_parse_idle_rule(period->idle, &idle))
 		wrong = "idle must be keep or share-per-gpu";
 	else if (format.len > 0 && !*ret_csv && !str_eq_c(format, "json"))
 		wrong = "format must be json or csv";
 	if (wrong != NULL)
 		rest_problem(call, 400, "invalid_parameter", "%s", wrong);
+	period->to_s = min_i64(period->to_s, now_s); // what will be used is no part of a bill
 	return wrong == NULL;
 }
 

@@ -480,7 +480,8 @@ const struct route route_table[] = {
 	{ .method = "GET",
 	  .pattern = "/v1/bills",
 	  .operation = "getBills",
-	  .summary = "Cost of a period: the caller's tenant, or all with the conservation proof",
+	  .summary = "Cost of a period, until now at most: the caller's tenant, or all with the "
+		     "conservation proof",
 	  .access = ROUTE_TOKEN,
 	  .resource = AUTHZ_BILL,
 	  .verb = AUTHZ_GET,

@@ -80,9 +80,12 @@ err_status cli_config_save(struct cli *cli, struct err *err)
 	*strrchr(folder, '/') = '\0';
 	if (fs_mkdirs(folder, 0700, err) != ERR_OK)
 		return err_wrap(err, "%s", folder);
+	// A later command may run in another folder.
+	char *full = cli->ca_file == NULL ? NULL : realpath(cli->ca_file, NULL);
 	AUTO(json_decrefp)
-	json_t *config = json_pack("{s:s?, s:s?, s:s?}", "server", cli->server, "ca", cli->ca_file,
-				   "token", cli->token);
+	json_t *config = json_pack("{s:s?, s:s?, s:s?}", "server", cli->server, "ca",
+				   full != NULL ? full : cli->ca_file, "token", cli->token);
+	free(full);
 	return fs_write_atomic(path, json_dump(cli->arena, config), 0600, err);
 }
 

@@ -3,10 +3,12 @@
 
 #include "net/tls_ctx.h"
 
+#include <errno.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509_vfy.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 err_status tls_fail(struct err *err, err_status status, const char *what)
 {
@@ -233,6 +235,8 @@ static err_status load_trust(SSL_CTX *ssl, const struct tls_client_config *confi
 	if (config->ca_file != NULL) {
 		char what[300];
 		(void)snprintf(what, sizeof what, "CA file %s", config->ca_file);
+		if (access(config->ca_file, R_OK) != 0)
+			return err_set(err, ERR_INVALID, "%s: %s", what, strerror(errno));
 		if (SSL_CTX_load_verify_file(ssl, config->ca_file) != 1)
 			return tls_fail(err, ERR_INVALID, what);
 		return ERR_OK;

@@ -94,6 +94,16 @@ def test_the_saved_login_is_private(here):
     assert here.data("whoami")["role"] == "platform-admin"
 
 
+def test_a_saved_login_is_used_from_any_folder(here, tmp_path):
+    login = [BUILD / "cli" / "gpuaas", "login", "--server", here.url, "--ca", "cert.pem"]
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+    subprocess.run(login, input=ADMIN + "\n", text=True, check=True, capture_output=True, cwd=here.folder,
+                   env=environment)
+    assert here.run("whoami", XDG_CONFIG_HOME=str(tmp_path)).returncode == 0
+    done = here.run("whoami", GPUAAS_CA="/nowhere/ca.crt")
+    assert done.returncode != 0 and "CA file /nowhere/ca.crt: No such file or directory" in done.stderr
+
+
 def test_a_saved_login_that_cannot_be_read_is_said(here, tmp_path):
     (tmp_path / "gpuaas" / "config.json").mkdir(parents=True)
     done = here.run("whoami", XDG_CONFIG_HOME=str(tmp_path))
@@ -229,6 +239,12 @@ def test_bill_and_documents(here):
     assert "total cost of ownership: 165 EUR" in table and "difference 0" in table
     assert here.out("bill", "show", *PERIOD, "-o", "csv").splitlines()[-1].startswith(PERIOD[1])
     assert here.run("bill", "show", "--from", PERIOD[1]).returncode == 2
+    # What will be used is no part of a bill.
+    before = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    until = here.data("bill", "show", "--from", PERIOD[1], "--to", "2999-01-01T00:00:00Z")["to"]
+    assert before <= until <= time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    later = here.run("bill", "show", "--from", "2998-01-01T00:00:00Z", "--to", "2999-01-01T00:00:00Z")
+    assert later.returncode != 0 and "from must not lie in the future" in later.stderr
     assert here.run("bill", "document", "rents").returncode == 2
 
 

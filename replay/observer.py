@@ -67,9 +67,13 @@ def compare_times(pods, events):
     return wrong
 
 
-def own_events(pods, events):
-    """bound and released made anew from the pods' times; energy as the ledger has it."""
+def own_events(pods, events, start_s):
+    """bound and released made anew from the pods' times; energy as the ledger has it, and so what
+    pods that are gone used before the period: amounts are rounded cumulatively from an asset's
+    begin on, so that it moves a nano within the period. Use by such pods inside it is an error."""
     mine, allocations = [e for e in events if e["type"] == "energy"], {}
+    mine += [e for e in events if e["type"] in ("bound", "released") and e["pod_uid"] not in pods
+             and seconds_of(e["t"]) <= start_s]
     for event in events:
         if event["type"] == "bound" and event["pod_uid"] in pods:
             allocations[(event["gpu"], event["pod_uid"], event.get("container"))] = event
@@ -108,7 +112,7 @@ def observe(admin, kubectl, start, end, bill):
     events = [json.loads(line) for line in lines]
     pods = pods_of(kubectl)
     wrong = compare_times(pods, events)
-    mine, allocations = own_events(pods, events)
+    mine, allocations = own_events(pods, events, seconds_of(start))
     documents = [admin.get(path) for path in ("/v1/assets", "/v1/prices", "/v1/pools")]
     rated = oracle.rate(mine, *documents, start=seconds_of(start), end=seconds_of(end))
     wrong += differences(rated["by_tenant"], bill["by_tenant"])

@@ -29,16 +29,6 @@ void board_free(struct board *board)
 	free(board);
 }
 
-// Grown copy with zeroes behind; the old one is freed.
-static void *grow(void *old, size_t old_count, size_t count, size_t size_bytes)
-{
-	char *grown = core_alloc(count, size_bytes);
-	if (old_count > 0)
-		memcpy(grown, old, old_count * size_bytes);
-	free(old);
-	return grown;
-}
-
 static void reserve(struct board *board, uint32_t slot)
 {
 	if (slot < board->slot_cap)
@@ -46,13 +36,13 @@ static void reserve(struct board *board, uint32_t slot)
 	uint32_t cap = board->slot_cap == 0 ? SLOTS_MIN : board->slot_cap;
 	while (cap <= slot)
 		cap *= 2;
-	board->nodes = grow(board->nodes, board->slot_cap, cap, sizeof *board->nodes);
-	board->stamps = grow(board->stamps, board->slot_cap, cap, sizeof *board->stamps);
-	board->hashes = grow(board->hashes, board->slot_cap, cap, sizeof *board->hashes);
+	board->nodes = core_grow(board->nodes, board->slot_cap, cap, sizeof *board->nodes);
+	board->stamps = core_grow(board->stamps, board->slot_cap, cap, sizeof *board->stamps);
+	board->hashes = core_grow(board->hashes, board->slot_cap, cap, sizeof *board->hashes);
 	for (size_t i = 0; i < board->row_count; i++) {
 		struct board_row *row = board->rows[i];
-		row->costs = grow(row->costs, board->slot_cap, cap, sizeof *row->costs);
-		row->stamps = grow(row->stamps, board->slot_cap, cap, sizeof *row->stamps);
+		row->costs = core_grow(row->costs, board->slot_cap, cap, sizeof *row->costs);
+		row->stamps = core_grow(row->stamps, board->slot_cap, cap, sizeof *row->stamps);
 	}
 	board->slot_cap = cap;
 }

@@ -171,9 +171,9 @@ void sched_free(struct sched *sched)
 	free(sched);
 }
 
-static void *grown(void *old, size_t old_count, size_t new_count, size_t size_bytes)
+void *core_grow(void *old, size_t old_count, size_t count, size_t size_bytes)
 {
-	void *memory = core_alloc(new_count, size_bytes);
+	void *memory = core_alloc(count, size_bytes);
 	if (old_count > 0)
 		memcpy(memory, old, old_count * size_bytes);
 	free(old);
@@ -183,14 +183,14 @@ static void *grown(void *old, size_t old_count, size_t new_count, size_t size_by
 static void grow_slots(struct sched *sched)
 {
 	uint32_t old = sched->slot_cap, cap = old == 0 ? 64 : 2 * old;
-	sched->nodes = grown(sched->nodes, old, cap, sizeof(struct node *));
-	sched->touched = grown(sched->touched, old, cap, sizeof *sched->touched);
-	sched->ranks = grown(sched->ranks, old, cap, sizeof *sched->ranks);
-	sched->load_gens = grown(sched->load_gens, old, cap, sizeof *sched->load_gens);
+	sched->nodes = core_grow(sched->nodes, old, cap, sizeof(struct node *));
+	sched->touched = core_grow(sched->touched, old, cap, sizeof *sched->touched);
+	sched->ranks = core_grow(sched->ranks, old, cap, sizeof *sched->ranks);
+	sched->load_gens = core_grow(sched->load_gens, old, cap, sizeof *sched->load_gens);
 	for (uint32_t dim = 0; dim < sched->column_count; dim++) {
 		struct column *column = &sched->columns[dim];
-		column->alloc = grown(column->alloc, old, cap, sizeof *column->alloc);
-		column->used = grown(column->used, old, cap, sizeof *column->used);
+		column->alloc = core_grow(column->alloc, old, cap, sizeof *column->alloc);
+		column->used = core_grow(column->used, old, cap, sizeof *column->used);
 	}
 	sched->slot_cap = cap;
 }
@@ -391,7 +391,7 @@ struct device *core_device_get(struct node *node, struct str uuid)
 	if (node->device_count == node->device_cap) {
 		size_t cap = max_size(8, 2 * node->device_cap);
 		node->devices =
-			grown(node->devices, node->device_count, cap, sizeof *node->devices);
+			core_grow(node->devices, node->device_count, cap, sizeof *node->devices);
 		node->device_cap = cap;
 	}
 	struct device *device = &node->devices[node->device_count++];

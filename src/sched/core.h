@@ -133,6 +133,8 @@ struct sched {
 };
 
 void *core_alloc(size_t count, size_t size_bytes); // zeroed; ends the program without memory
+// A larger copy with zeroes behind; the old one is freed.
+void *core_grow(void *old, size_t old_count, size_t count, size_t size_bytes);
 // Copies of texts in one block: the array first, its bytes behind it. NULL for count 0.
 struct str *core_texts_copy(const struct str *texts, size_t count);
 struct sched_labels core_labels_copy(const struct sched_labels *labels);

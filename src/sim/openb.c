@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/openb.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 
 enum { COLUMNS_MAX = 16, MILLI = 1000 };
@@ -94,8 +95,9 @@ static err_status read_number(const struct table *table, size_t column, int64_t 
 	return ERR_OK;
 }
 
-static err_status read_node(const struct table *table, struct openb_node *node, struct err *err)
+static err_status read_node(const struct table *table, void *row, struct err *err)
 {
+	struct openb_node *node = row;
 	int64_t gpus = 0;
 	node->name = table->columns[0];
 	node->model = table->columns[4];
@@ -110,8 +112,9 @@ static err_status read_node(const struct table *table, struct openb_node *node, 
 	return ERR_OK;
 }
 
-static err_status read_pod(const struct table *table, struct openb_pod *pod, struct err *err)
+static err_status read_pod(const struct table *table, void *row, struct err *err)
 {
+	struct openb_pod *pod = row;
 	int64_t gpus = 0, milli = 0;
 	pod->name = table->columns[0];
 	pod->line = table->line;
@@ -130,85 +133,106 @@ static err_status read_pod(const struct table *table, struct openb_pod *pod, str
 	return ERR_OK;
 }
 
-static int compare_nodes(const void *a, const void *b)
+struct list { // of rows that begin with their name
+	const char *none, *too_many;
+	const char *long_head, *short_head; // accepted first lines
+	size_t row_bytes, line_at, max;
+	err_status (*read)(const struct table *table, void *row, struct err *err);
+};
+
+static int compare_names(const void *a, const void *b)
 {
-	return str_cmp(((const struct openb_node *)a)->name, ((const struct openb_node *)b)->name);
+	return str_cmp(*(const struct str *)a, *(const struct str *)b);
 }
 
-static int compare_pods(const void *a, const void *b)
+static err_status read_rows(struct table *table, const struct list *list, char *rows, size_t cap,
+			    size_t *ret_count, struct err *err)
 {
-	return str_cmp(((const struct openb_pod *)a)->name, ((const struct openb_pod *)b)->name);
+	size_t count = 0;
+	for (bool has;;) {
+		if (next_row(table, &has, err) != ERR_OK)
+			return err->status;
+		if (!has)
+			break;
+		if (count == cap)
+			return refuse(table, err, list->too_many);
+		if (list->read(table, rows + count++ * list->row_bytes, err) != ERR_OK)
+			return err->status;
+	}
+	*ret_count = count;
+	return count == 0 ? refuse(table, err, list->none) : ERR_OK;
 }
 
-static err_status twice(const char *file, size_t line, struct err *err)
+// Rows by name, in the arena.
+static err_status parse_rows(struct arena *arena, struct openb_file file, const struct list *list,
+			     void **ret_rows, size_t *ret_count, struct err *err)
 {
-	return err_set(err, ERR_INVALID, "%s:%zu: this name is there twice; names must differ",
-		       file, line);
+	struct table table;
+	size_t cap = min_size(count_lines(file.text), list->max), count;
+	if (open_table(&table, file, list->long_head, list->short_head, err) != ERR_OK)
+		return err->status;
+	char *rows = arena_alloc_array(arena, cap, list->row_bytes);
+	if (rows == NULL)
+		return err_set(err, ERR_LIMIT, "%s: no memory", file.name);
+	if (read_rows(&table, list, rows, cap, &count, err) != ERR_OK)
+		return err->status;
+	qsort(rows, count, list->row_bytes, compare_names);
+	for (size_t i = 1; i < count; i++) {
+		const char *row = rows + i * list->row_bytes;
+		size_t line;
+		memcpy(&line, row + list->line_at, sizeof line);
+		if (compare_names(row - list->row_bytes, row) == 0)
+			return err_set(err, ERR_INVALID,
+				       "%s:%zu: this name is there twice; names must differ",
+				       file.name, line);
+	}
+	*ret_rows = rows;
+	*ret_count = count;
+	return ERR_OK;
 }
 
 err_status openb_nodes_parse(struct arena *arena, struct openb_file file, struct openb_nodes *ret,
 			     struct err *err)
 {
-	struct table table;
-	size_t cap = min_size(count_lines(file.text), OPENB_NODES_MAX), count = 0;
-	static const char HEAD[] = "sn,cpu_milli,memory_mib,gpu,model";
-	if (open_table(&table, file, HEAD, HEAD, err) != ERR_OK)
+	static const struct list NODES = {
+		.none = "no nodes; add one a line",
+		.too_many = "more nodes than can be read; split the list",
+		.long_head = "sn,cpu_milli,memory_mib,gpu,model",
+		.short_head = "sn,cpu_milli,memory_mib,gpu,model",
+		.row_bytes = sizeof(struct openb_node),
+		.line_at = offsetof(struct openb_node, line),
+		.max = OPENB_NODES_MAX,
+		.read = read_node,
+	};
+	void *rows;
+	size_t count;
+	_Static_assert(offsetof(struct openb_node, name) == 0, "rows begin with their name");
+	if (parse_rows(arena, file, &NODES, &rows, &count, err) != ERR_OK)
 		return err->status;
-	struct openb_node *nodes = ARENA_ARRAY(arena, struct openb_node, cap);
-	if (nodes == NULL)
-		return err_set(err, ERR_LIMIT, "%s: no memory", file.name);
-	for (bool has;;) {
-		if (next_row(&table, &has, err) != ERR_OK)
-			return err->status;
-		if (!has)
-			break;
-		if (count == cap)
-			return refuse(&table, err, "more nodes than can be read; split the list");
-		if (read_node(&table, &nodes[count++], err) != ERR_OK)
-			return err->status;
-	}
-	if (count == 0)
-		return refuse(&table, err, "no nodes; add one a line");
-	qsort(nodes, count, sizeof *nodes, compare_nodes);
-	for (size_t i = 1; i < count; i++) {
-		if (str_eq(nodes[i - 1].name, nodes[i].name))
-			return twice(file.name, nodes[i].line, err);
-	}
-	*ret = (struct openb_nodes){ nodes, count };
+	*ret = (struct openb_nodes){ rows, count };
 	return ERR_OK;
 }
 
 err_status openb_pods_parse(struct arena *arena, struct openb_file file, struct openb_pods *ret,
 			    struct err *err)
 {
-	struct table table;
-	size_t cap = min_size(count_lines(file.text), OPENB_PODS_MAX), count = 0;
-	if (open_table(&table, file,
-		       "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,"
-		       "creation_time,deletion_time,scheduled_time",
-		       "name,cpu_milli,memory_mib,num_gpu,gpu_milli", err) != ERR_OK)
+	static const struct list PODS = {
+		.none = "no pods; add one a line",
+		.too_many = "more pods than can be read; split the list",
+		.long_head = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,"
+			     "creation_time,deletion_time,scheduled_time",
+		.short_head = "name,cpu_milli,memory_mib,num_gpu,gpu_milli",
+		.row_bytes = sizeof(struct openb_pod),
+		.line_at = offsetof(struct openb_pod, line),
+		.max = OPENB_PODS_MAX,
+		.read = read_pod,
+	};
+	void *rows;
+	size_t count;
+	_Static_assert(offsetof(struct openb_pod, name) == 0, "rows begin with their name");
+	if (parse_rows(arena, file, &PODS, &rows, &count, err) != ERR_OK)
 		return err->status;
-	struct openb_pod *pods = ARENA_ARRAY(arena, struct openb_pod, cap);
-	if (pods == NULL)
-		return err_set(err, ERR_LIMIT, "%s: no memory", file.name);
-	for (bool has;;) {
-		if (next_row(&table, &has, err) != ERR_OK)
-			return err->status;
-		if (!has)
-			break;
-		if (count == cap)
-			return refuse(&table, err, "more pods than can be read; split the list");
-		if (read_pod(&table, &pods[count++], err) != ERR_OK)
-			return err->status;
-	}
-	if (count == 0)
-		return refuse(&table, err, "no pods; add one a line");
-	qsort(pods, count, sizeof *pods, compare_pods);
-	for (size_t i = 1; i < count; i++) {
-		if (str_eq(pods[i - 1].name, pods[i].name))
-			return twice(file.name, pods[i].line, err);
-	}
-	*ret = (struct openb_pods){ pods, count };
+	*ret = (struct openb_pods){ rows, count };
 	return ERR_OK;
 }
 
@@ -229,7 +253,7 @@ err_status openb_order_parse(struct arena *arena, struct openb_file file,
 	for (struct str line; next_line(&table, &line);) {
 		const struct openb_pod key = { .name = line };
 		const struct openb_pod *pod =
-			bsearch(&key, pods->items, pods->count, sizeof key, compare_pods);
+			bsearch(&key, pods->items, pods->count, sizeof key, compare_names);
 		if (pod == NULL)
 			return refuse(&table, err, "the list of pods has no pod of this name");
 		if (count == cap)

@@ -141,14 +141,7 @@ int main(int argc, char **argv)
 		"health: {probeMs: 200, holdOffS: 1, handoverMs: 500}\nnode: {periodS: %d}\n",
 		PERIOD_S);
 	rig_write("agent.yaml", "w", text);
-	(void)snprintf(text, sizeof text,
-		       "apiVersion: v1\nkind: Config\ncurrent-context: x\n"
-		       "contexts: [{name: x, context: {cluster: x, user: x}}]\n"
-		       "clusters: [{name: x, cluster: {server: 'http://%s'}}]\n"
-		       "users: [{name: x, user: {token: t}}]\n",
-		       api.address);
-	rig_write("kubeconfig", "w", text);
-	(void)snprintf(kubeconfig, sizeof kubeconfig, "%s/kubeconfig", rig.root);
+	rig_write_kubeconfig(api.address, kubeconfig, sizeof kubeconfig);
 	rig_start_agent(kubeconfig);
 	check_restart(&c, kubeconfig);
 	check_driver_away(&c, kubeconfig);

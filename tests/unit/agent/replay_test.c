@@ -382,14 +382,7 @@ int main(int argc, char **argv)
 		       rig.root);
 	rig_write("agent.yaml", "w", text);
 	rig_write("key", "w", key);
-	(void)snprintf(text, sizeof text,
-		       "apiVersion: v1\nkind: Config\ncurrent-context: x\n"
-		       "contexts: [{name: x, context: {cluster: x, user: x}}]\n"
-		       "clusters: [{name: x, cluster: {server: 'http://%s'}}]\n"
-		       "users: [{name: x, user: {token: t}}]\n",
-		       api.address);
-	rig_write("kubeconfig", "w", text);
-	(void)snprintf(kubeconfig, sizeof kubeconfig, "%s/kubeconfig", rig.root);
+	rig_write_kubeconfig(api.address, kubeconfig, sizeof kubeconfig);
 	rig_start_agent(kubeconfig);
 	CHECK(&c, "starts", rig_wait_for(has_all, 5000) != UINT64_MAX);
 	for (unsigned i = 0; i < GPUS; i++)

@@ -24,6 +24,19 @@ void rig_write(const char *name, const char *mode, const char *text)
 		abort();
 }
 
+void rig_write_kubeconfig(const char *address, char *path, size_t path_bytes)
+{
+	char text[600];
+	(void)snprintf(text, sizeof text,
+		       "apiVersion: v1\nkind: Config\ncurrent-context: x\n"
+		       "contexts: [{name: x, context: {cluster: x, user: x}}]\n"
+		       "clusters: [{name: x, cluster: {server: 'http://%s'}}]\n"
+		       "users: [{name: x, user: {token: t}}]\n",
+		       address);
+	rig_write("kubeconfig", "w", text);
+	(void)snprintf(path, path_bytes, "%s/kubeconfig", rig.root);
+}
+
 void rig_control(const char *command) { rig_write("emu/control", "a", command); }
 
 static pid_t start(char *const argv[], const char *log)

@@ -21,9 +21,11 @@ extern struct rig rig;
 void rig_set_up(char **argv, unsigned gpus, const char *config);
 void rig_clean_up(bool keep);
 void rig_write(const char *name, const char *mode, const char *text); // below root
-void rig_control(const char *command);                                // with its line feed
-void rig_start_agent(const char *kubeconfig);                         // "none" or a file
-int rig_stop_agent(int sig);                                          // its exit code, -1: killed
+// A kubeconfig for the API server there; its path into path.
+void rig_write_kubeconfig(const char *address, char *path, size_t path_bytes);
+void rig_control(const char *command);        // with its line feed
+void rig_start_agent(const char *kubeconfig); // "none" or a file
+int rig_stop_agent(int sig);                  // its exit code, -1: killed
 uint64_t rig_now_ns(void);
 // Runs the loop until it is true; the time it took, or UINT64_MAX after limit_ms.
 uint64_t rig_wait_for(bool (*is_true)(void), unsigned limit_ms);

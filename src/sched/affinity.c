@@ -222,8 +222,7 @@ struct affinity *affinity_new(struct sched *sched, const struct pod *pod)
 {
 	const struct sched_spec *spec = pod->shape->spec;
 	bool has_terms = spec->near_count + spec->apart_count + spec->spread_count > 0;
-	bool has_volumes = spec->claim_count + spec->disk_count > 0;
-	if (!has_terms && !has_volumes && link_is_empty(&sched->apart))
+	if (!has_terms && !spec_has_volumes(spec) && link_is_empty(&sched->apart))
 		return NULL;
 	struct affinity *a = core_alloc(1, sizeof *a);
 	a->volumes = volumes_new(sched, pod);

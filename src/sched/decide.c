@@ -28,11 +28,6 @@ static bool has_terms(const struct sched_spec *spec)
 	return spec->near_count + spec->apart_count + spec->spread_count > 0;
 }
 
-static bool has_volumes(const struct sched_spec *spec)
-{
-	return spec->claim_count + spec->disk_count > 0;
-}
-
 static struct pod *first_pod(const struct shape *shape)
 {
 	return LINK_OF(tree_first(&shape->waiting), struct pod, in_shape);
@@ -74,7 +69,7 @@ static bool wake_changed(struct sched *sched)
 		next = at->next;
 		shape->is_stale = true;
 		bool wakes = is_touched ? may_fit(sched, shape) : has_terms(shape->spec);
-		wakes = wakes || (sched->wakes_volumes && has_volumes(shape->spec));
+		wakes = wakes || (sched->wakes_volumes && spec_has_volumes(shape->spec));
 		if (wakes)
 			shape_activate(sched, shape);
 	}

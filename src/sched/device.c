@@ -62,9 +62,19 @@ static uint64_t best_group(const struct sched_spec *spec, const struct node *nod
 	return best;
 }
 
+uint64_t device_free(const struct sched_spec *spec, const struct node *node)
+{
+	return bits_of(spec, node, filter_device);
+}
+
+size_t device_group_count(const struct sched_spec *spec, const struct node *node, uint64_t bits)
+{
+	return count_bits(best_group(spec, node, bits));
+}
+
 uint64_t device_usable(const struct sched_spec *spec, const struct node *node)
 {
-	return best_group(spec, node, bits_of(spec, node, filter_device));
+	return best_group(spec, node, device_free(spec, node));
 }
 
 size_t device_usable_count(const struct sched_spec *spec, const struct node *node)
@@ -77,14 +87,9 @@ size_t device_group_max(const struct sched_spec *spec, const struct node *node)
 	return count_bits(best_group(spec, node, bits_of(spec, node, device_is_kind)));
 }
 
-static bool is_healthy_kind(const struct sched_spec *spec, const struct device *device)
-{
-	return device->is_healthy && device_is_kind(spec, device);
-}
-
 size_t device_healthy_count(const struct sched_spec *spec, const struct node *node)
 {
-	return count_bits(bits_of(spec, node, is_healthy_kind));
+	return count_bits(bits_of(spec, node, filter_device_kind));
 }
 
 uint64_t device_static(const struct sched_spec *spec, const struct node *node)

@@ -20,6 +20,10 @@ struct device {
 
 // Model, memory and compute capability are what the pod asks for.
 bool device_is_kind(const struct sched_spec *spec, const struct device *device);
+// Bits of the free devices that suit, by their place on the node.
+uint64_t device_free(const struct sched_spec *spec, const struct node *node);
+// How many of the bits there are to choose from, by the rule of device_usable.
+size_t device_group_count(const struct sched_spec *spec, const struct node *node, uint64_t bits);
 // Bits of the free devices to choose from, by their place on the node: of one group if the pod
 // wants that, of the smallest that suffices; without one that does, of the largest.
 uint64_t device_usable(const struct sched_spec *spec, const struct node *node);

@@ -227,7 +227,7 @@ uint64_t filter_static(const struct sched_spec *spec, const struct node *node)
 
 bool filter_device_kind(const struct sched_spec *spec, const struct device *device)
 {
-	return device->is_present && device->is_healthy && device_is_kind(spec, device);
+	return device->is_healthy && device_is_kind(spec, device);
 }
 
 bool filter_device(const struct sched_spec *spec, const struct device *device)

@@ -27,7 +27,7 @@ static int64_t gpu_milli(const struct demand_item *item)
 	return item->pods * item->ask.gpu_count * item->ask.gpu_milli;
 }
 
-static int64_t gpus_of(uint32_t models, const int64_t gpus[SCORE_MODELS_MAX])
+static int64_t gpus_of(uint64_t models, const int64_t gpus[SCORE_MODELS_MAX])
 {
 	int64_t sum = 0;
 	for (size_t i = 0; i < SCORE_MODELS_MAX; i++)
@@ -40,7 +40,7 @@ static int64_t gpus_of(uint32_t models, const int64_t gpus[SCORE_MODELS_MAX])
 static void find_scarce(struct demand *ret, const struct demand_item *items, size_t count,
 			const int64_t gpus[SCORE_MODELS_MAX])
 {
-	int64_t all_gpus = gpus_of(UINT32_MAX, gpus), all_milli = 0;
+	int64_t all_gpus = gpus_of(UINT64_MAX, gpus), all_milli = 0;
 	for (size_t i = 0; i < count; i++)
 		all_milli += gpu_milli(&items[i]);
 	for (size_t i = 0; i < count; i++) {

@@ -48,6 +48,10 @@ struct check { // one pod against all nodes
 	struct affinity *affinity; // NULL: nothing to check
 };
 static inline uint64_t code_bit(sched_code code) { return UINT64_C(1) << code; }
+static inline bool spec_has_volumes(const struct sched_spec *spec)
+{
+	return spec->claim_count + spec->disk_count > 0;
+}
 uint64_t filter_static(const struct sched_spec *spec, const struct node *node);
 bool filter_amounts(const struct sched *sched, const struct shape *shape, uint32_t slot);
 bool filter_rest(const struct check *check, const struct node *node); // devices, ports, pods

@@ -44,14 +44,6 @@ static int64_t alloc_of(const struct sched *sched, uint32_t dim, const struct no
 	return dim == DIM_NONE ? 0 : sched->columns[dim].alloc[node->slot];
 }
 
-static int64_t count_kind(const struct sched_spec *spec, const struct node *node)
-{
-	int64_t count = 0;
-	for (size_t i = 0; i < node->device_count; i++)
-		count += filter_device_kind(spec, &node->devices[i]);
-	return count;
-}
-
 static bool could_hold(const struct sched *sched, const struct shape *shape, uint32_t slot)
 {
 	const struct node *node = sched->nodes[slot];
@@ -64,7 +56,7 @@ static bool could_hold(const struct sched *sched, const struct shape *shape, uin
 			return false;
 	}
 	return spec->gpu_count == 0 || node->present_count == 0 ||
-	       count_kind(spec, node) >= spec->gpu_count;
+	       (int64_t)device_healthy_count(spec, node) >= spec->gpu_count;
 }
 
 // Of what is missing on a node the share of the node, in thousandths, over all resources.
@@ -94,9 +86,15 @@ static int compare_leaving(const void *a, const void *b)
 struct room { // for a head on a node, as pods leave
 	const struct pod *head;
 	const struct node *node;
-	int64_t pods, devices;
+	int64_t pods;
+	uint64_t free;                        // devices that suit the head, a bit each
 	int64_t amounts[SCHED_RESOURCES_MAX]; // as in the head's spec
 };
+
+static int64_t count_devices(const struct room *room)
+{
+	return (int64_t)device_group_count(room->head->shape->spec, room->node, room->free);
+}
 
 static bool has_room(const struct room *room)
 {
@@ -107,7 +105,7 @@ static bool has_room(const struct room *room)
 			return false;
 	}
 	return room->pods >= 1 && (spec->gpu_count == 0 || room->node->present_count == 0 ||
-				   room->devices >= spec->gpu_count);
+				   count_devices(room) >= spec->gpu_count);
 }
 
 // Whether another pod takes only what the head does not need.
@@ -123,7 +121,8 @@ static bool has_room_beside(const struct room *room, const struct pod *other)
 	}
 	int64_t taken = other->shape->spec->gpu_count;
 	bool takes_devices = taken > 0 && spec->gpu_count > 0 && room->node->present_count > 0;
-	return room->pods >= 2 && (!takes_devices || room->devices - taken >= spec->gpu_count) &&
+	return room->pods >= 2 &&
+	       (!takes_devices || count_devices(room) - taken >= spec->gpu_count) &&
 	       !filter_ports_clash(spec, other->shape->spec);
 }
 
@@ -135,9 +134,7 @@ static void room_now(const struct sched *sched, const struct pod *head, const st
 	ret->head = head;
 	ret->node = node;
 	ret->pods = pods->alloc[node->slot] - pods->used[node->slot];
-	ret->devices = 0;
-	for (size_t i = 0; i < node->device_count; i++)
-		ret->devices += filter_device(shape->spec, &node->devices[i]);
+	ret->free = device_free(shape->spec, node);
 	ASSERT(shape->spec->amount_count <= ARRAY_COUNT(ret->amounts));
 	for (size_t i = 0; i < shape->spec->amount_count; i++) {
 		uint32_t dim = shape->dims[i];
@@ -157,7 +154,7 @@ static void room_add(struct room *room, const struct pod *leaving)
 	     i++) {
 		const struct device *device = &room->node->devices[i];
 		if (device->holder == leaving && filter_device_kind(shape->spec, device))
-			room->devices++;
+			room->free |= UINT64_C(1) << i;
 	}
 }
 

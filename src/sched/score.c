@@ -149,7 +149,6 @@ static int64_t stranded_micro(const struct demand *demand, const struct score_no
 struct change { // a node, what it would be, and what takes place
 	const struct score_node *before, *after;
 	const struct score_ask *ask;
-	uint64_t gpus;
 	int64_t frag_before_nano;
 };
 
@@ -232,7 +231,6 @@ static int64_t cost_after(const struct score *score, struct change *change, uint
 	score_take(&after, change->ask, gpus);
 	after.is_awake = true;
 	change->after = &after;
-	change->gpus = gpus;
 	if (score->policy.is_level)
 		return -level_of(change->frag_before_nano -
 				 demand_frag_nano(&score->demand, &after));

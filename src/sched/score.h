@@ -19,8 +19,9 @@ enum {
 struct score_ask {
 	int64_t cpu_milli;
 	int32_t gpu_count, gpu_milli; // of each; without GPUs both are 0
-	uint32_t models;              // one bit a model, 0: any
+	uint64_t models;              // one bit a model, 0: any
 };
+_Static_assert(sizeof(struct score_ask) == 24, "asks are keys by their bytes: no padding");
 struct score_node {
 	int64_t cpu_milli_all, cpu_milli_left;
 	uint32_t gpu_count, model_i;
@@ -32,7 +33,7 @@ struct score_node {
 struct demand_class {
 	int64_t cpu_milli;
 	int32_t gpu_count, gpu_milli;
-	uint32_t models;
+	uint64_t models;
 	int32_t weight_ppm; // of all pods
 };
 struct demand {

@@ -129,7 +129,7 @@ static uint64_t look_at_claim(struct volumes *volumes, struct look *look, struct
 struct volumes *volumes_new(struct sched *sched, const struct pod *pod)
 {
 	const struct sched_spec *spec = pod->shape->spec;
-	if (spec->claim_count + spec->disk_count == 0)
+	if (!spec_has_volumes(spec))
 		return NULL;
 	ASSERT(spec->claim_count <= SCHED_CLAIMS_MAX);
 	AUTO(buf_done) struct buf key = { .limit = 1024 };

@@ -2,7 +2,6 @@
 #include "sched/weigh.h"
 
 #include "gpu/model.h"
-#include "gpu/power.h"
 
 #include <stdlib.h>
 
@@ -20,7 +19,8 @@ struct weigh {
 	struct map *items; // by ask
 	int64_t pods, next_build;
 	bool is_known;
-	bool *is_stale; // by slot: the board has not seen its last change
+	bool *is_stale;       // by slot: the board has not seen its last change
+	uint32_t *built_gpus; // by slot: as the demand counted them
 	uint32_t slot_cap, changed_sizes;
 	char *models[SCORE_MODELS_MAX];
 	uint32_t model_count;
@@ -58,6 +58,7 @@ void weigh_free(struct weigh *weigh)
 	for (uint32_t i = 0; i < weigh->model_count; i++)
 		free(weigh->models[i]);
 	free(weigh->is_stale);
+	free(weigh->built_gpus);
 	free(weigh);
 }
 
@@ -99,6 +100,7 @@ static void age(struct weigh *weigh)
 		free(item->texts);
 		free(item);
 	}
+	weigh->next_build = min_i64(weigh->next_build, weigh->pods + WEIGH_HISTORY_MAX / 4);
 }
 
 void weigh_note(struct weigh *weigh, const struct sched_spec *spec)
@@ -112,9 +114,12 @@ void weigh_note(struct weigh *weigh, const struct sched_spec *spec)
 	}
 	if (!buf_ok(&key))
 		return;
-	if (weigh->pods >= WEIGH_HISTORY_MAX)
-		age(weigh);
 	struct item *item = map_find(weigh->items, buf_str(&key));
+	bool is_full = item == NULL && map_count(weigh->items) >= WEIGH_ITEMS_MAX;
+	if (is_full || weigh->pods >= WEIGH_HISTORY_MAX) {
+		age(weigh); // what came once is forgotten first
+		item = map_find(weigh->items, buf_str(&key));
+	}
 	if (item == NULL && map_count(weigh->items) >= WEIGH_ITEMS_MAX)
 		return;
 	if (item == NULL)
@@ -160,11 +165,9 @@ static uint32_t model_of(struct weigh *weigh, const struct node *node)
 	return weigh->model_count++;
 }
 
-static struct score_power power_of(struct str model)
+static uint32_t gpus_of(const struct sched *sched, uint32_t slot)
 {
-	const struct gpu_power *power = gpu_power_of(model);
-	return (struct score_power){ power->gpu_idle_w, power->gpu_full_w, power->node_idle_w,
-				     power->node_full_w, power->node_asleep_w };
+	return (uint32_t)max_i64(0, min_i64(sched->columns[DIM_GPU].alloc[slot], SCORE_GPUS_MAX));
 }
 
 static void build(struct sched *sched, struct weigh *weigh)
@@ -176,9 +179,9 @@ static void build(struct sched *sched, struct weigh *weigh)
 	struct str key;
 	void *value;
 	for (uint32_t slot = 0; slot < sched->slot_count; slot++) {
+		weigh->built_gpus[slot] = sched->nodes[slot] == NULL ? 0 : gpus_of(sched, slot);
 		if (sched->nodes[slot] != NULL)
-			gpus[model_of(weigh, sched->nodes[slot])] +=
-				min_i64(sched->columns[DIM_GPU].alloc[slot], SCORE_GPUS_MAX);
+			gpus[model_of(weigh, sched->nodes[slot])] += weigh->built_gpus[slot];
 	}
 	for (size_t i = 0; map_next(weigh->items, &i, &key, &value);) {
 		const struct item *item = value;
@@ -187,8 +190,6 @@ static void build(struct sched *sched, struct weigh *weigh)
 	}
 	*score = weigh->board->score;
 	demand_build(&score->demand, items, count, gpus);
-	for (uint32_t i = 0; i < weigh->model_count; i++)
-		score->power[i] = power_of(str_of(weigh->models[i]));
 	board_set_score(weigh->board, score);
 	weigh->changed_sizes = 0;
 	weigh->is_known = true;
@@ -201,11 +202,12 @@ static void build(struct sched *sched, struct weigh *weigh)
 static void reserve(struct weigh *weigh, uint32_t slot_cap)
 {
 	const struct score_node nothing = { .gpu_count = 0 };
-	if (slot_cap <= weigh->slot_cap)
+	uint32_t old = weigh->slot_cap;
+	if (slot_cap <= old)
 		return;
-	free(weigh->is_stale);
-	weigh->is_stale = core_alloc(slot_cap, sizeof *weigh->is_stale);
-	for (uint32_t slot = 0; slot < slot_cap; slot++) {
+	weigh->is_stale = core_grow(weigh->is_stale, old, slot_cap, sizeof *weigh->is_stale);
+	weigh->built_gpus = core_grow(weigh->built_gpus, old, slot_cap, sizeof *weigh->built_gpus);
+	for (uint32_t slot = old; slot < slot_cap; slot++) {
 		weigh->is_stale[slot] = true;
 		board_set(weigh->board, slot, &nothing);
 	}
@@ -225,11 +227,11 @@ struct board_row *weigh_row(struct sched *sched, const struct sched_spec *spec)
 	struct weigh *weigh = sched->weigh;
 	bool is_due = weigh->pods >= weigh->next_build ||
 		      (weigh->is_known && weigh->changed_sizes > 8 + sched->slot_count / 8);
+	reserve(weigh, sched->slot_cap);
 	if (is_due && sched->slot_count > 0)
 		build(sched, weigh);
 	if (!weigh->is_known)
 		return NULL;
-	reserve(weigh, sched->slot_cap);
 	struct score_ask ask = ask_of(spec);
 	ask.models = mask_of(weigh, spec);
 	return board_row_of(weigh->board, &ask);
@@ -239,15 +241,16 @@ static void refresh(struct sched *sched, uint32_t slot)
 {
 	struct weigh *weigh = sched->weigh;
 	const struct column *cpu = &sched->columns[DIM_CPU], *gpu = &sched->columns[DIM_GPU];
-	int64_t gpu_all = max_i64(0, min_i64(gpu->alloc[slot], SCORE_GPUS_MAX));
+	uint32_t gpu_all = gpus_of(sched, slot);
 	int64_t gpu_left = gpu->alloc[slot] - gpu->used[slot];
 	int64_t cpu_left = cpu->alloc[slot] - cpu->used[slot];
-	if (weigh->board->nodes[slot].gpu_count != (uint32_t)gpu_all)
+	if (weigh->built_gpus[slot] != gpu_all)
 		weigh->changed_sizes++;
+	weigh->built_gpus[slot] = gpu_all;
 	struct score_node node = {
 		.cpu_milli_all = min_i64(cpu->alloc[slot], CPU_MILLI_MAX),
 		.cpu_milli_left = max_i64(0, min_i64(cpu_left, CPU_MILLI_MAX)),
-		.gpu_count = (uint32_t)gpu_all,
+		.gpu_count = gpu_all,
 		.model_i = model_of(weigh, sched->nodes[slot]),
 		// Nodes with GPUs sleep when no GPU is used: some pod of the system is always
 		// there.

@@ -33,7 +33,7 @@ static void run_mean(const struct trial *trial, size_t seeds, const struct score
 		     struct pack_mean *ret)
 {
 	const struct pack_options options = { .policy = *policy };
-	*ret = (struct pack_mean){ .decisions = 0 };
+	*ret = (struct pack_mean){ .failures = { 0 } };
 	for (size_t i = 0; i < seeds; i++) {
 		struct pack_result result;
 		pack_run(&trial->pack_case, &trial->orders[i], &options, &result);
@@ -42,7 +42,6 @@ static void run_mean(const struct trial *trial, size_t seeds, const struct score
 				(100 - result.curve[POINTS[k]].allocated_pct) / (double)seeds;
 		for (size_t k = 0; k < PACK_CLASSES; k++)
 			ret->failures[k] += (double)result.failures[k] / (double)seeds;
-		ret->decisions += result.decisions;
 	}
 }
 

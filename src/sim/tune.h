@@ -15,7 +15,6 @@ enum { PACK_MEANS = 4 };    // at 90, 95, 100 and 130 % arrived
 
 struct pack_mean {
 	double unallocated_pct[PACK_MEANS], failures[PACK_CLASSES];
-	uint64_t decisions;
 };
 struct tune_options {
 	const char *nodes, *policy, *out;

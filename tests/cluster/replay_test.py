@@ -19,14 +19,17 @@ FAULTS = (
 )
 
 
+KILLED_KUBELET, ITS_GPUS = "node2", 8
+
+
 def start_errors(cluster):
-    """uid -> request id of the pods whose container containerd did not start."""
+    """uid -> (node, message) of the pods whose container containerd did not start."""
     found = {}
     for pod in cluster.json("get", "pods", "-A", "-l", "gpuaas.io/request")["items"]:
         for status in pod["status"].get("containerStatuses", []):
             end = status.get("state", {}).get("terminated") or {}
             if end.get("exitCode") == 128 and end.get("reason") == "StartError":
-                found[pod["metadata"]["uid"]] = pod["metadata"]["labels"]["gpuaas.io/request"]
+                found[pod["metadata"]["uid"]] = (pod["spec"]["nodeName"], end.get("message", ""))
     return found
 
 
@@ -72,12 +75,14 @@ def test_every_task_ends_once_and_the_bill_agrees(cluster, monkeypatch):
              for r in rows.values() if r["state"] != "Succeeded"]
     assert other == []
     # A kubelet that is killed while containerd starts a container cancels that start: such a pod has
-    # held its GPU, is billed, and is made anew. Nothing else makes a second pod.
+    # held its GPU, is billed, and is made anew. Nothing else makes a second pod, and no more can be
+    # in their start there than the node has GPUs.
     pods = cluster.json("get", "pods", "-A", "-l", "gpuaas.io/request")["items"]
     first = start_errors(cluster)
     last = [p["metadata"]["labels"]["gpuaas.io/request"] for p in pods if p["metadata"]["uid"] not in first]
     assert sorted(last) == sorted(r["id"] for r in rows.values())
-    assert len(pods) == len(last) + len(first)
+    assert len(first) <= ITS_GPUS
+    assert [f for f in first.values() if f[0] != KILLED_KUBELET or "context canceled" not in f[1]] == []
     # The end of a pod that was made anew may be a moment behind that of the first, which drained saw.
     for _ in range(10):
         bill = summary.bill_of(admin, replay.text_of(start), end)

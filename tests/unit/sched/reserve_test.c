@@ -21,7 +21,6 @@
 #define RESERVED(nodes, need, have) "ReservedForHead:" nodes "(" need "/" have ")"
 #define UNKNOWN "an unknown time"
 
-// A line that begins with '+' adds objects, with '-' removes a pod, with '@' sets the clock.
 // Heads are called h, those behind them later in the alphabet. A line that begins with '+' adds
 // objects, with '-' removes a pod, with '!' a node, with '@' sets the clock; '.' is no decision.
 static const struct {

@@ -55,9 +55,37 @@ static struct str place(struct sched *sched, const char *uid)
 	return STR("");
 }
 
+// Many pods that name the model come and go; the demand is asked for again and again.
+static void come_and_go(struct sched *sched, int pods, const char *model, const char *node)
+{
+	for (int i = 0; i < pods; i++) {
+		add_pod(sched, "passing", model, node);
+		sched_pod_remove(sched, STR("passing"));
+		if (i % 1000 != 0)
+			continue;
+		(void)place(sched, "asking");
+		sched_pod_remove(sched, STR("asking"));
+	}
+}
+
+// However much has come before.
+static void check_follows(struct check *c)
+{
+	struct sched *sched = sched_new(1);
+	add_node(sched, "t4", "Tesla-T4", 8);
+	add_node(sched, "l40s", "NVIDIA-L40S", 8);
+	come_and_go(sched, 2 * 32768, "T4", "t4");
+	CHECK_STR(c, "T4 is kept", place(sched, "second"), "l40s");
+	sched_pod_remove(sched, STR("second"));
+	come_and_go(sched, 4 * 32768, "L40S", "l40s");
+	CHECK_STR(c, "then L40S is", place(sched, "third"), "t4");
+	sched_free(sched);
+}
+
 int main(void)
 {
 	struct check c = { 0 };
+	check_follows(&c);
 	struct sched *sched = sched_new(1);
 	add_node(sched, "old", "Tesla-T4", 200);
 	add_node(sched, "scarce", "Tesla-T4", 2);

@@ -180,8 +180,7 @@ void view_node_details(json_t *out, const json_t *node, const json_t *host)
 	json_t *upgrade = NULL;
 	const json_t *text =
 		json_object_get(json_at(host, "metadata.annotations"), UPGRADE_ANNOTATION);
-	(void)json_object_set_new(out, "schedulable",
-				  json_boolean(!json_bool(host, "spec.unschedulable", false)));
+	(void)json_object_set_new(out, "schedulable", json_boolean(!node_is_cordoned(host)));
 	if (text != NULL && json_parse(str_of(json_string_value(text)), &upgrade, NULL) == ERR_OK)
 		(void)json_object_set_new(out, "upgrade", upgrade);
 }

@@ -57,9 +57,11 @@ static err_status lose(struct pg_session *session, err_status status, struct str
 {
 	(void)err_set(&session->why, status, "the connection to the database %s is lost: " STR_FMT,
 		      pg_target_name(session->target), STR_ARG(how));
+	if (session->is_ready) { // else it belongs to an attempt, whose back-off grows
+		session->failures = 0;
+		session->not_before_ns = 0;
+	}
 	pg_session_drop(session);
-	session->failures = 0;
-	session->not_before_ns = 0;
 	return err_set(err, status, "%s", session->why.text);
 }
 
@@ -105,7 +107,8 @@ static void finish_attempt(struct pg_session *session)
 		session->failures = 0;
 		return;
 	}
-	pg_target_note(session->target, str_of(err.text), status, &session->why);
+	pg_target_note(session->target, str_of(err.text),
+		       status == ERR_TIMEOUT ? ERR_UNAVAILABLE : status, &session->why);
 	postpone(session);
 }
 

@@ -115,7 +115,7 @@ static err_status prepare(struct postgres *db, const struct sql_call *call,
 	buf_put_byte(&text, '\0');
 	statement = calloc(1, sizeof *statement);
 	ASSERT(buf_ok(&text) && statement != NULL);
-	(void)snprintf(statement->name, sizeof statement->name, "s%u", db->names++);
+	(void)snprintf(statement->name, sizeof statement->name, "s%u", db->names);
 	for (size_t i = 0; i < call->arg_count; i++)
 		statement->types[i] = type_of(&call->args[i]);
 	if (PQsendPrepare(pg_session_get(db->session), statement->name, text.data,
@@ -127,6 +127,7 @@ static err_status prepare(struct postgres *db, const struct sql_call *call,
 		free(statement);
 		return status;
 	}
+	db->names++;
 	free(map_set(db->statements, key, statement));
 	*ret_statement = statement;
 	return ERR_OK;

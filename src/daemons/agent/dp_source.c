@@ -108,11 +108,11 @@ static err_status apply(struct dp_source *source, const char *path, struct str t
 		status = dp_config_read(text, &config, err);
 	if (status == ERR_OK)
 		status = dp_config_overlay(&config, source->config.flags, err);
+	if (status == ERR_OK)
+		status = source->config.apply(source->config.arg, &config, err);
 	for (size_t i = 0; status == ERR_OK && i < config.note_count; i++)
 		log_kv(LOG_WARN, "configuration of the device plugin", "note", config.notes[i],
 		       "file", path, NULL);
-	if (status == ERR_OK)
-		status = source->config.apply(source->config.arg, &config, err);
 	return status == ERR_OK || path[0] == '\0' ? status : err_wrap(err, "%s", path);
 }
 
@@ -141,9 +141,8 @@ static err_status load(struct dp_source *source, struct err *err)
 		return err_wrap(err, "configuration of the device plugin");
 	bool is_same = source->has_seen && str_eq(buf_str(&text), buf_str(&source->seen)) &&
 		       strcmp(name, source->seen_name) == 0;
-	if (is_same)
-		return source->stats.is_failing ? err_set(err, ERR_INVALID, "%s", source->stats.why)
-						: ERR_OK;
+	if (is_same && !source->stats.is_failing)
+		return ERR_OK; // what failed may fit the GPUs that are there by now
 	source->has_seen = true;
 	memcpy(source->seen_name, name, sizeof name);
 	buf_clear(&source->seen);

@@ -325,6 +325,12 @@ static err_status check_container(struct grant *grant, const char *resource,
 	if (shares > 0 && gpus > 1 && grant->offer->sharing == DP_MPS)
 		return err_set(err, ERR_INVALID, "%zu of %s: shares under MPS must be of one GPU",
 			       ids->count, resource);
+	for (uint32_t slot = 0; slot < GPU_MAX && grant->offer->sharing == DP_MPS; slot++) {
+		uint32_t replicas = grant->offer->gpus[slot].replicas;
+		if (ret_slots[slot] && replicas > 0 && ids->count > replicas)
+			return err_set(err, ERR_INVALID, "%zu of %s: its GPU has %u shares",
+				       ids->count, resource, (unsigned)replicas);
+	}
 	return ERR_OK;
 }
 

@@ -67,7 +67,7 @@ static bool is_seen(const struct metrics_view *view, const struct monitor_gpu *g
 	return count > 0;
 }
 
-static bool is_fresh(const struct metrics_view *view, const struct monitor_gpu *gpu)
+bool metrics_is_fresh(const struct metrics_view *view, const struct monitor_gpu *gpu)
 {
 	return gpu->reading_ns != 0 && view->now_ns - gpu->reading_ns <= view->reading_max_age_ns;
 }
@@ -114,7 +114,7 @@ static void put_field(struct buf *out, const struct metrics_view *view,
 	bool is_headed = false;
 	for (uint32_t slot = 0; slot < view->count; slot++) {
 		const struct monitor_gpu *gpu = &view->gpus[slot];
-		if (labels[slot].identity.len == 0 || !is_fresh(view, gpu) ||
+		if (labels[slot].identity.len == 0 || !metrics_is_fresh(view, gpu) ||
 		    !gpu_reading_has(&gpu->reading, counter->field))
 			continue;
 		if (!is_headed)

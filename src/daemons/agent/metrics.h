@@ -40,6 +40,7 @@ struct metrics_view {
 
 // The whole page; for a tenant its GPUs and allocations.
 void metrics_put(struct buf *out, const struct metrics_view *view);
+bool metrics_is_fresh(const struct metrics_view *view, const struct monitor_gpu *gpu);
 // Values of the GPUs; label order and formats are those of dcgm-exporter's classic profile.
 void metrics_put_gpus(struct buf *out, const struct metrics_view *view);
 void metrics_put_allocations(struct buf *out, const struct metrics_view *view);

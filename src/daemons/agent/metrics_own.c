@@ -43,11 +43,12 @@ static void put_health(struct buf *out, const struct metrics_view *view)
 	for (uint32_t slot = 0; slot < view->count; slot++) {
 		const struct monitor_gpu *gpu = &view->gpus[slot];
 		const struct metric_label label = { "UUID", str_of(gpu->info.uuid) };
-		bool is_fresh = gpu->reading_ns != 0 &&
-				view->now_ns - gpu->reading_ns <= view->reading_max_age_ns;
 		if (gpu->is_known)
 			metric_int(out, "gpuaas_agent_gpu_up", &label, 1,
-				   is_fresh && gpu->health.state == HEALTH_HEALTHY ? 1 : 0);
+				   metrics_is_fresh(view, gpu) &&
+						   gpu->health.state == HEALTH_HEALTHY
+					   ? 1
+					   : 0);
 	}
 	metric_family(out, "gpuaas_agent_gpu_reading_age_seconds", "gauge",
 		      "Age of the GPU's last reading; absent before the first.");

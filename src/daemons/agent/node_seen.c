@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemons/agent/node_seen.h"
 
+#include "k8s/condition.h"
+
 #include <stdio.h>
 
 void node_seen_done(struct node_seen *seen)
@@ -100,13 +102,8 @@ int64_t node_seen_timestamp_s(const struct node_seen *seen)
 
 struct str node_seen_condition_t(const struct node_seen *seen, const char *type, bool is_true)
 {
-	size_t i;
-	json_t *condition;
-	json_array_foreach(json_at(seen->status, "conditions"), i, condition)
-	{
-		if (str_eq_c(json_text(condition, "type"), type) &&
-		    str_eq_c(json_text(condition, "status"), is_true ? "True" : "False"))
-			return json_text(condition, "lastTransitionTime");
-	}
+	const json_t *found = k8s_condition_find(json_at(seen->status, "conditions"), type);
+	if (str_eq_c(json_text(found, "status"), is_true ? "True" : "False"))
+		return json_text(found, "lastTransitionTime");
 	return STR("");
 }

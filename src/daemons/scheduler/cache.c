@@ -216,8 +216,7 @@ static void forget(struct cache *cache, struct str key)
 	case CACHE_GPU_NODES: sched_devices_set(s->core, key, NULL, 0); break;
 	case CACHE_NAMESPACES: sched_namespace_remove(s->core, key); break;
 	case CACHE_STORAGE:
-	case CACHE_KINDS:
-	default: ASSERT(false);
+	case CACHE_KINDS: ASSERT(false);
 	}
 }
 

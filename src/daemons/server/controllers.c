@@ -134,6 +134,13 @@ static void put_queue(struct buf *out, const char *name, const struct workqueue 
 
 void controllers_put_metrics(const struct controllers *controllers, struct buf *out)
 {
+	const struct workqueue *const queues[] = { controllers->tenants, controllers->admissions,
+						   controllers->requests, controllers->upgrades };
+	uint64_t passes = 0, failures = 0;
+	for (size_t i = 0; i < ARRAY_COUNT(queues); i++) {
+		passes += workqueue_passes(queues[i]);
+		failures += workqueue_failures(queues[i]);
+	}
 	metric_family(out, "gpuaas_server_queue_depth", "gauge",
 		      "Objects that controllers have to look at.");
 	put_queue(out, "tenants", controllers->tenants);
@@ -141,14 +148,10 @@ void controllers_put_metrics(const struct controllers *controllers, struct buf *
 	put_queue(out, "requests", controllers->requests);
 	put_queue(out, "upgrades", controllers->upgrades);
 	metric_family(out, "gpuaas_server_reconciles_total", "counter", "Passes of controllers.");
-	metric_int(out, "gpuaas_server_reconciles_total", NULL, 0,
-		   (int64_t)(workqueue_passes(controllers->tenants) +
-			     workqueue_passes(controllers->requests)));
+	metric_int(out, "gpuaas_server_reconciles_total", NULL, 0, (int64_t)passes);
 	metric_family(out, "gpuaas_server_reconcile_failures_total", "counter",
 		      "Passes that failed and are repeated.");
-	metric_int(out, "gpuaas_server_reconcile_failures_total", NULL, 0,
-		   (int64_t)(workqueue_failures(controllers->tenants) +
-			     workqueue_failures(controllers->requests)));
+	metric_int(out, "gpuaas_server_reconcile_failures_total", NULL, 0, (int64_t)failures);
 	metric_family(out, "gpuaas_server_jobs_created_total", "counter",
 		      "Jobs made for requests.");
 	metric_int(out, "gpuaas_server_jobs_created_total", NULL, 0,

@@ -5,12 +5,13 @@
 #include "daemons/server/controllers_state.h"
 
 #include "api/node_upgrade.h"
+#include "k8s/condition.h"
 #include "sys/log.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { EVICTIONS_MAX = 16, NODE_PODS_MAX = 500 }; // of one pass; of one list
+enum { NODE_PODS_MAX = 500 }; // of one list
 
 struct drain {
 	json_t *pods; // that must leave, as "namespace/name"
@@ -32,17 +33,10 @@ static void on_written(void *arg, const struct object_result *result)
 
 static bool is_condition(const json_t *node, const char *type, struct str *ret_message)
 {
-	size_t i;
-	json_t *condition;
-	json_array_foreach(json_at(node, "status.conditions"), i, condition)
-	{
-		if (!str_eq_c(json_text(condition, "type"), type))
-			continue;
-		*ret_message = json_text(condition, "message");
-		return str_eq_c(json_text(condition, "status"), "True");
-	}
-	*ret_message = STR("the node's agent has not told it");
-	return false;
+	const json_t *found = k8s_condition_find(json_at(node, "status.conditions"), type);
+	*ret_message = found != NULL ? json_text(found, "message")
+				     : STR("the node's agent has not told it");
+	return str_eq_c(json_text(found, "status"), "True");
 }
 
 static void step(struct pass *pass)
@@ -102,7 +96,7 @@ static void evict_next(struct pass *pass)
 {
 	struct drain *drain = pass->drain;
 	const char *pod = json_string_value(json_array_get(drain->pods, drain->next));
-	if (pod == NULL || drain->next >= EVICTIONS_MAX) {
+	if (pod == NULL) {
 		step(pass);
 		return;
 	}
@@ -125,12 +119,6 @@ static void evict_next(struct pass *pass)
 	pass->call = k8s_call_start(pass->controllers->k8s, &request);
 }
 
-static bool is_over(const json_t *pod)
-{
-	struct str phase = json_text(pod, "status.phase");
-	return str_eq_c(phase, "Succeeded") || str_eq_c(phase, "Failed");
-}
-
 // Kind of the pod's controller, empty for none.
 static struct str controller_of(const json_t *pod)
 {
@@ -149,7 +137,7 @@ static bool must_leave(const json_t *pod)
 {
 	const json_t *mirror = json_object_get(json_at(pod, "metadata.annotations"),
 					       "kubernetes.io/config.mirror");
-	return !is_over(pod) && mirror == NULL && !str_eq_c(controller_of(pod), "DaemonSet");
+	return mirror == NULL && !str_eq_c(controller_of(pod), "DaemonSet");
 }
 
 static void take_pods(struct pass *pass, const json_t *list, bool evicts_unmanaged)
@@ -177,6 +165,8 @@ static void take_pods(struct pass *pass, const json_t *list, bool evicts_unmanag
 		}
 		(void)json_array_append_new(drain->pods, json_string(text.data));
 	}
+	if (json_text(list, "metadata.continue").len > 0)
+		drain->left++; // there are more than one answer holds
 	// Nobody is asked to leave in vain.
 	if (drain->is_unmanaged)
 		(void)json_array_clear(drain->pods);
@@ -190,7 +180,9 @@ static void on_pods(void *arg, const struct k8s_result *result)
 	AUTO(json_decrefp) json_t *list = NULL;
 	pass->call = NULL;
 	if (result->status != ERR_OK || json_parse(result->body, &list, &err) != ERR_OK) {
-		pass_end(pass, result->err == NULL ? &err : result->err);
+		log_err(LOG_WARN, "pods of a node are not listed",
+			result->err == NULL ? &err : result->err);
+		step(pass); // its time runs on
 		return;
 	}
 	bool is_good = node_upgrade_read(pass->object, &upgrade);
@@ -231,7 +223,9 @@ void upgrade_reconcile(void *arg, struct str key)
 	AUTO(arena_freep) struct arena *arena = arena_new(1 << 16);
 	ASSERT(arena != NULL);
 	const char *path = arena_printf(
-		arena, "/api/v1/pods?fieldSelector=spec.nodeName%%3D" STR_FMT "&limit=%d",
+		arena,
+		"/api/v1/pods?fieldSelector=spec.nodeName%%3D" STR_FMT
+		"%%2Cstatus.phase%%21%%3DSucceeded%%2Cstatus.phase%%21%%3DFailed&limit=%d",
 		STR_ARG(name), NODE_PODS_MAX);
 	const struct k8s_request request = { .method = "GET",
 					     .path = str_of(path),

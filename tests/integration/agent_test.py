@@ -169,6 +169,19 @@ def test_configurations_of_a_folder(tmp_path):
         assert rig.stop() == 0
 
 
+def test_a_configuration_that_comes_back_as_it_was(tmp_path):
+    """It was away for a moment, as while a config map is swapped: nothing is wrong any more."""
+    file, away = tmp_path / "dp.yaml", tmp_path / "away.yaml"
+    file.write_text("version: v1\n")
+    with contextlib.closing(Rig(tmp_path, flags={"config-file": file})) as rig:
+        wait_until(lambda: rig.metric("plugin_config_loads_total") == 1, "it is taken")
+        file.rename(away)
+        wait_until(lambda: rig.metric("plugin_config_failing") == 1, "its absence is stated")
+        away.rename(file)
+        wait_until(lambda: rig.metric("plugin_config_failing") == 0, "it is good again")
+        assert rig.stop() == 0
+
+
 def test_broken_configuration_at_start(tmp_path):
     (tmp_path / "dp.yaml").write_text("version: v1\nflag: {}\n")
     with contextlib.closing(Rig(tmp_path, flags={"config-file": tmp_path / "dp.yaml"})) as rig:

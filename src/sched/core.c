@@ -258,7 +258,8 @@ static void forget_avoided(struct sched *sched, const struct node *node)
 
 void core_node_release(struct sched *sched, struct node *node)
 {
-	if (node->is_known || node->present_count > 0 || !link_is_empty(&node->pods))
+	bool is_needed = !link_is_empty(&node->pods) || !link_is_empty(&node->nominated);
+	if (node->is_known || node->present_count > 0 || is_needed)
 		return;
 	for (size_t i = 0; i < node->device_count; i++)
 		free_device(&node->devices[i]);
@@ -270,7 +271,6 @@ void core_node_release(struct sched *sched, struct node *node)
 	}
 	forget_avoided(sched, node);
 	reserve_drop_node(sched, node);
-	nominate_drop_node(node);
 	(void)map_remove(sched->node_by_name, node->name);
 	sched->nodes[node->slot] = NULL;
 	free_properties(sched, node);

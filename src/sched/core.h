@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inside of the scheduling core, for the files of this folder only. Nodes lie in slots and their
-// amounts in columns, one a resource, so that a decision walks plain arrays. Pods with equal
-// specs share a shape: a shape that fits nowhere parks with all its pods, and only what changed
-// on a node wakes it. Everything here is owned by struct sched.
+// amounts in columns, one a resource, so that a decision walks plain arrays. Pods and shapes are
+// in pod.h. Everything here is owned by struct sched.
 #pragma once
 
 #include "base/map.h"
 #include "sched/device.h"
-#include "sched/link.h"
-#include "sched/sched.h"
-#include "sched/tree.h"
+#include "sched/pod.h"
 
 enum { DIM_PODS, DIM_CPU, DIM_MEMORY, DIM_GPU, DIMS_FIXED };
 #define DIM_NONE UINT32_MAX // no node names the resource
@@ -38,59 +35,6 @@ struct node {
 	struct link pods;      // on this node, by on_node
 	struct link nominated; // waiting pods that it is kept for, by in_nominated
 	struct head *reserved; // for whom it is kept; NULL: nobody
-};
-
-struct shape {
-	struct arena *arena; // of spec and key
-	const struct sched_spec *spec;
-	struct str key;
-	uint32_t *dims; // of spec->amounts
-	uint64_t dims_gen;
-	size_t pod_count;        // references
-	struct tree waiting;     // its pods that may be tried, in queue order
-	struct tree_node active; // in sched->active under its first pod's key
-	struct link in_parked, in_telling;
-	bool is_stale;         // nodes changed since the facts were found
-	uint64_t *static_fits; // one bit a slot
-	uint32_t static_cap;   // slots
-	uint64_t static_gen;
-	uint64_t pool;            // hash of the nodes that suit it
-	uint64_t unfit_gen;       // sched->gen at which no node could ever hold it
-	struct sched_facts facts; // of the last failure
-	uint64_t facts_gen;       // of their last change, 0: none yet
-	int64_t told_ms;          // when its pods were told last
-	struct tree_node *cursor; // next pod to be told of the facts
-	uint64_t apart_gen;       // sched->apart_gen when its pods were told
-};
-
-typedef enum pod_place { // where a waiting pod is kept
-	PLACE_NONE,
-	PLACE_SHAPE,   // in shape->waiting
-	PLACE_HELD,    // failed for reasons of its own labels; tried again with any change
-	PLACE_BACKOFF, // a bind failed; tried again at retry_ms
-} pod_place;
-
-struct pod {
-	struct str *texts; // memory of the three below
-	struct str uid;
-	struct tree_key key;
-	struct sched_labels labels;
-	struct shape *shape;
-	sched_state state;
-	pod_place place;
-	bool is_ours, is_terminating;
-	struct tree_node in_queue, in_shape;
-	struct node *node;        // assumed or bound
-	int64_t bound_ms, end_ms; // expected, if it is on a node
-	struct head *head;        // its reservation, if it waits
-	struct str nominated;     // the node that is kept for it; empty: none
-	struct link on_node, in_apart, in_place, in_tell, in_nominated;
-	int64_t retry_ms;
-	uint32_t failures;
-	struct node *avoid;        // where the last bind failed
-	struct sched_facts *facts; // of its own (held, backoff, refused); NULL: the shape's
-	uint64_t told_hash;        // of the facts it was told last; 0: none
-	uint64_t told_codes;       // as a set
 };
 
 struct priority {

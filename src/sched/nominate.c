@@ -20,11 +20,12 @@ void nominate_set(struct sched *sched, struct pod *pod, struct str node)
 		nominate_link(sched, pod);
 }
 
+// A node that is not known yet, or not at this instant, is kept for its name.
 void nominate_link(struct sched *sched, struct pod *pod)
 {
-	struct node *node = map_find(sched->node_by_name, pod->nominated);
-	if (node != NULL && !link_is_in(&pod->in_nominated))
-		link_add(&node->nominated, &pod->in_nominated);
+	if (pod->nominated.len == 0 || link_is_in(&pod->in_nominated))
+		return;
+	link_add(&core_node_get(sched, pod->nominated)->nominated, &pod->in_nominated);
 }
 
 // Others may take the room now.
@@ -36,12 +37,7 @@ void nominate_unlink(struct sched *sched, struct pod *pod)
 	struct node *node = map_find(sched->node_by_name, pod->nominated);
 	ASSERT(node != NULL);
 	core_touch(sched, node);
-}
-
-void nominate_drop_node(struct node *node)
-{
-	while (!link_is_empty(&node->nominated))
-		link_drop(&LINK_OF(node->nominated.next, struct pod, in_nominated)->in_nominated);
+	core_node_release(sched, node);
 }
 
 static int64_t amount_of(const struct sched_spec *spec, struct str resource)

@@ -102,7 +102,6 @@ enum { SCHED_KEPT_MAX = 128 }; // nominated pods that are looked at on one node
 void nominate_set(struct sched *sched, struct pod *pod, struct str node); // empty: none
 void nominate_link(struct sched *sched, struct pod *pod);                 // it waits
 void nominate_unlink(struct sched *sched, struct pod *pod);               // it waits no longer
-void nominate_drop_node(struct node *node);
 bool nominate_allows(const struct check *check, const struct node *node);
 
 // place.c

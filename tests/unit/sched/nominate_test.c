@@ -92,11 +92,36 @@ static void check_changes(struct check *c)
 	rig_done(&rig);
 }
 
+// The nomination came before the node did, and outlives it.
+static void check_unknown_node(struct check *c)
+{
+	struct rig rig;
+	rig_init(&rig);
+	sched_heads_set(rig.sched, 0);
+	put_pod(&rig, "kept", 5, 4, "nominatedNodeName: n");
+	CHECK_STR(c, "no node", str_of(rig_next(&rig)), "wait kept NoNodes:0");
+	put_node(&rig, "n");
+	put_running(&rig, "r", 3);
+	put_pod(&rig, "low", 0, 1, "");
+	while (strcmp(rig_next(&rig), "-") != 0) {
+	}
+	CHECK_INT(c, "kept", (int64_t)sched_counts_get(rig.sched).waiting, 2);
+	sched_node_remove(rig.sched, STR("n"));
+	put_node(&rig, "n");
+	while (strcmp(rig_next(&rig), "-") != 0) {
+	}
+	CHECK_INT(c, "kept again", (int64_t)sched_counts_get(rig.sched).waiting, 2);
+	rig_remove_pod(&rig, "kept");
+	CHECK_STR(c, "given up", str_of(rig_next(&rig)), "bind low n []");
+	rig_done(&rig);
+}
+
 int main(void)
 {
 	struct check c = { 0 };
 	check_kept(&c);
 	check_goes_there(&c);
 	check_changes(&c);
+	check_unknown_node(&c);
 	return check_done(&c);
 }

@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tree itself, its books, and who is how far from what it should have.
+#include "sched/queue.h"
+
+#include "sched/core.h"
+#include "sched/entitle.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+// Numbers of a CRD are checked by its schema; here they only must not overflow.
+#define MILLI_MAX (INT64_C(1) << 40)
+#define TARGET_MAX (INT64_C(1) << 36)
+
+static void init(struct queue *queue)
+{
+	*queue = (struct queue){ .half_life_s = SCHED_HALF_LIFE_S };
+	queue->in = (struct sched_queue_in){ .guaranteed_milli = SCHED_BY_CHILDREN,
+					     .limit_milli = SCHED_NO_LIMIT,
+					     .user_limit_milli = SCHED_NO_LIMIT,
+					     .weight = 1,
+					     .priority_max = INT64_MAX,
+					     .half_life_s = -1 };
+	link_head_init(&queue->children);
+	link_head_init(&queue->blocked);
+	queue->users = map_new(0);
+}
+
+struct queues *queues_new(uint64_t seed)
+{
+	struct queues *queues = core_alloc(1, sizeof *queues);
+	queues->by_name = map_new(seed);
+	init(&queues->root);
+	queues->root.in.half_life_s = SCHED_HALF_LIFE_S;
+	init(&queues->common);
+	link_head_init(&queues->busy);
+	queues->is_stale = true;
+	return queues;
+}
+
+static void done(struct queue *queue)
+{
+	ASSERT(queue->pod_count == 0 && map_count(queue->users) == 0);
+	map_free(queue->users);
+	free(queue->texts);
+}
+
+static void free_queue(struct queue *queue)
+{
+	done(queue);
+	free(queue);
+}
+
+void queues_free(struct queues *queues)
+{
+	struct str name;
+	void *queue;
+	for (size_t i = 0; map_next(queues->by_name, &i, &name, &queue);)
+		free_queue(queue);
+	map_free(queues->by_name);
+	done(&queues->root);
+	done(&queues->common);
+	free(queues->order);
+	free(queues);
+}
+
+static int64_t within(int64_t value, int64_t most) { return min_i64(max_i64(value, 0), most); }
+
+struct queue *queues_put(struct queues *queues, const struct sched_queue_in *in)
+{
+	struct queue *queue = map_find(queues->by_name, in->name);
+	bool is_new = queue == NULL;
+	ASSERT(in->name.len > 0);
+	if (is_new) {
+		queue = core_alloc(1, sizeof *queue);
+		init(queue);
+	}
+	const struct str texts[3] = { in->name, in->parent, in->fault };
+	struct str *copies = core_texts_copy(texts, 3);
+	int64_t used_milli_s = is_new ? in->used_milli_s : queue->in.used_milli_s;
+	free(queue->texts);
+	queue->texts = copies;
+	queue->in = *in;
+	queue->in.name = copies[0];
+	queue->in.parent = copies[1];
+	queue->in.fault = copies[2];
+	queue->in.used_milli_s = used_milli_s;
+	queue->in.weight = within(in->weight, SCHED_WEIGHT_MAX);
+	if (in->guaranteed_milli != SCHED_BY_CHILDREN)
+		queue->in.guaranteed_milli = within(in->guaranteed_milli, MILLI_MAX);
+	queue->is_listed = true;
+	if (is_new)
+		(void)map_set(queues->by_name, queue->in.name, queue);
+	queues->is_stale = true;
+	return queue;
+}
+
+struct queue *queues_find(struct queues *queues, struct str namespace_)
+{
+	struct queue *queue = map_find(queues->by_name, namespace_);
+	return queue == NULL || !queue->is_listed ? &queues->common : queue;
+}
+
+void queues_unlist(struct queues *queues, struct queue *queue)
+{
+	ASSERT(queue->is_listed);
+	queue->is_listed = false;
+	queues->is_stale = true;
+	queues_release(queues, queue);
+}
+
+void queues_release(struct queues *queues, struct queue *queue)
+{
+	if (queue == &queues->common || queue->is_listed || queue->pod_count > 0)
+		return;
+	ASSERT(queue->used_milli == 0 || queues->is_stale);
+	ASSERT(!link_is_in(&queue->in_busy) && link_is_empty(&queue->blocked));
+	(void)map_remove(queues->by_name, queue->in.name);
+	queues->is_stale = true; // it may still hang in the tree
+	free_queue(queue);
+}
+
+// ---- from names to a tree
+
+static struct queue *parent_named(struct queues *queues, const struct queue *queue)
+{
+	struct queue *parent = map_find(queues->by_name, queue->in.parent);
+	return parent == NULL || !parent->is_listed ? NULL : parent;
+}
+
+static void set_fault(struct queue *queue, const char *what, struct str name, const char *remedy)
+{
+	(void)snprintf(queue->fault_text, sizeof queue->fault_text, "%s" STR_FMT "%s", what,
+		       STR_ARG(name), remedy);
+	queue->fault = queue->fault_text;
+}
+
+// Finds what is wrong on the way up and how deep it hangs. Names that lead in a circle are longer
+// than any way that is allowed.
+static void look_up(struct queues *queues, struct queue *queue)
+{
+	static const char FIELD[] = "spec.queue.parent: tenant ";
+	struct queue *at = queue;
+	queue->fault = NULL;
+	queue->depth = 1;
+	if (queue->in.fault.len > 0)
+		set_fault(queue, "", queue->in.fault, "");
+	while (queue->fault == NULL && at->in.parent.len > 0) {
+		struct queue *parent = parent_named(queues, at);
+		if (parent == NULL)
+			set_fault(queue, FIELD, at->in.parent,
+				  " has no queue; give it spec.queue or name another parent");
+		else if (parent == queue || ++queue->depth > SCHED_QUEUE_DEPTH_MAX)
+			set_fault(queue, FIELD, queue->in.parent,
+				  parent == queue ? " is below this one; name another parent"
+						  : " is too deep or leads in a circle; name "
+						    "another parent");
+		else if (parent->in.fault.len > 0)
+			set_fault(queue, FIELD, parent->in.name, " has settings that cannot hold");
+		at = parent;
+	}
+	if (queue->fault != NULL)
+		queue->depth = 1; // its books are kept at the top
+}
+
+static int compare_queues(const void *a, const void *b)
+{
+	const struct queue *x = *(struct queue *const *)a, *y = *(struct queue *const *)b;
+	if (x->depth != y->depth)
+		return x->depth < y->depth ? -1 : 1;
+	return str_cmp(x->in.name, y->in.name);
+}
+
+static void list_all(struct queues *queues)
+{
+	struct str name;
+	void *queue;
+	size_t count = 0;
+	free(queues->order);
+	queues->order = core_alloc(map_count(queues->by_name) + 1, sizeof(struct queue *));
+	queues->order[count++] = &queues->common;
+	queues->common.depth = 1;
+	for (size_t i = 0; map_next(queues->by_name, &i, &name, &queue);) {
+		look_up(queues, queue);
+		queues->order[count++] = queue;
+	}
+	qsort(queues->order, count, sizeof(struct queue *), compare_queues);
+	queues->order_count = count;
+}
+
+static void set_half_life(struct queues *queues, struct queue *queue)
+{
+	int64_t half_life_s = queue->parent->half_life_s;
+	bool is_new = queue->share.last_ms == 0 && queue->share.half_life_s == 0;
+	queue->half_life_s = queue->in.half_life_s < 0
+				     ? half_life_s
+				     : min_i64(queue->in.half_life_s, SHARE_HALF_LIFE_MAX_S);
+	if (!is_new && queue->share.half_life_s == half_life_s)
+		return;
+	int64_t had_milli_s = is_new ? queue->in.used_milli_s : usage_share_milli_s(&queue->share);
+	usage_share_init(&queue->share, half_life_s, queues->now_ms);
+	usage_share_set_milli_s(&queue->share, had_milli_s);
+}
+
+static void hang_in(struct queues *queues)
+{
+	link_head_init(&queues->root.children);
+	queues->root.half_life_s = queues->root.in.half_life_s;
+	for (size_t i = 0; i < queues->order_count; i++) {
+		struct queue *queue = queues->order[i], *parent = NULL;
+		if (queue->fault == NULL && queue->in.parent.len > 0)
+			parent = parent_named(queues, queue);
+		queue->parent = parent == NULL ? &queues->root : parent;
+		queue->in_parent = (struct link){ NULL, NULL };
+		link_add(&queue->parent->children, &queue->in_parent);
+		link_head_init(&queue->children);
+		set_half_life(queues, queue);
+		queue->used_milli = queue->own_milli;
+		queue->wanted_milli = queue->own_wanted_milli;
+		queue->guaranteed_milli = 0;
+	}
+}
+
+static bool has_own_guarantee(const struct queue *queue)
+{
+	return queue->in.guaranteed_milli != SCHED_BY_CHILDREN && queue->fault == NULL;
+}
+
+static void sum_up(struct queues *queues)
+{
+	for (size_t i = queues->order_count; i > 0; i--) { // children before parents
+		struct queue *queue = queues->order[i - 1];
+		if (has_own_guarantee(queue))
+			queue->guaranteed_milli = queue->in.guaranteed_milli;
+		queue->parent->used_milli += queue->used_milli;
+		queue->parent->wanted_milli += queue->wanted_milli;
+		queue->parent->guaranteed_milli = min_i64(
+			queue->parent->guaranteed_milli + queue->guaranteed_milli, MILLI_MAX);
+	}
+}
+
+// ---- what each deserves
+
+static int64_t own_guarantee(const struct queue *queue)
+{
+	int64_t left_milli = queue->guaranteed_milli;
+	for (const struct link *at = queue->children.next; at != &queue->children; at = at->next)
+		left_milli -= LINK_OF((uintptr_t)at, struct queue, in_parent)->guaranteed_milli;
+	return max_i64(left_milli, 0);
+}
+
+static size_t child_count(const struct queue *queue)
+{
+	size_t count = 0;
+	for (const struct link *at = queue->children.next; at != &queue->children; at = at->next)
+		count++;
+	return count;
+}
+
+// Divides what a queue has among its children and the pods that are its own, which stand beside
+// them like a child. When all are taken to want all, the parts are what each should have.
+static void divide_one(struct queue *queue, int64_t whole_milli, bool wants_all)
+{
+	size_t count = 1, children = child_count(queue);
+	struct entitle *items = core_alloc(children + 1, sizeof *items);
+	int64_t all_milli = max_i64(whole_milli, 1);
+	items[0] = (struct entitle){ .guaranteed = own_guarantee(queue),
+				     .wanted = wants_all
+						       ? 0
+						       : queue->own_milli + queue->own_wanted_milli,
+				     .limit = MILLI_MAX,
+				     .weight = 1 };
+	if (wants_all && children == 0)
+		items[0].wanted = all_milli;
+	for (struct link *at = queue->children.next; at != &queue->children; at = at->next) {
+		const struct queue *child = LINK_OF(at, struct queue, in_parent);
+		items[count++] = (struct entitle){
+			.guaranteed = child->guaranteed_milli,
+			.wanted = wants_all ? all_milli : child->used_milli + child->wanted_milli,
+			.limit = child->in.limit_milli,
+			.weight = child->in.weight
+		};
+	}
+	entitle_divide(items, count, whole_milli);
+	queue->own_deserved_milli = wants_all ? 0 : items[0].deserved;
+	count = 1;
+	for (struct link *at = queue->children.next; at != &queue->children; at = at->next) {
+		struct queue *child = LINK_OF(at, struct queue, in_parent);
+		int64_t part_milli = items[count++].deserved;
+		if (wants_all)
+			child->target_milli = part_milli;
+		else
+			child->deserved_milli = part_milli;
+	}
+	free(items);
+}
+
+static void divide_all(struct queues *queues, bool wants_all)
+{
+	divide_one(&queues->root, queues->capacity_milli, wants_all);
+	for (size_t i = 0; i < queues->order_count; i++) {
+		struct queue *queue = queues->order[i];
+		divide_one(queue, wants_all ? queue->target_milli : queue->deserved_milli,
+			   wants_all);
+	}
+}
+
+void queues_divide(struct queues *queues)
+{
+	queues_settle(queues);
+	if (!queues->is_undivided)
+		return;
+	divide_all(queues, false);
+	queues->is_undivided = false;
+}
+
+void queues_settle(struct queues *queues)
+{
+	if (!queues->is_stale)
+		return;
+	queues->root.used_milli = queues->root.wanted_milli = queues->root.guaranteed_milli = 0;
+	list_all(queues);
+	hang_in(queues);
+	sum_up(queues);
+	divide_all(queues, true);
+	queues->is_stale = false;
+	queues->is_undivided = true;
+}
+
+// ---- books
+
+void queue_advance(struct queues *queues, struct queue *queue)
+{
+	usage_share_advance(&queue->share, queue->used_milli, queues->now_ms);
+}
+
+void queue_use(struct queues *queues, struct queue *queue, int64_t milli)
+{
+	queues_settle(queues);
+	queues->is_undivided = true;
+	queue->own_milli += milli;
+	ASSERT(queue->own_milli >= 0);
+	for (struct queue *at = queue; at != NULL; at = at->parent) {
+		if (at->parent != NULL)
+			queue_advance(queues, at);
+		at->used_milli += milli;
+		ASSERT(at->used_milli >= 0);
+	}
+}
+
+void queue_want(struct queues *queues, struct queue *queue, int64_t milli)
+{
+	queues_settle(queues);
+	queues->is_undivided = true;
+	queue->own_wanted_milli += milli;
+	for (struct queue *at = queue; at != NULL; at = at->parent)
+		at->wanted_milli += milli;
+	ASSERT(queue->own_wanted_milli >= 0);
+}
+
+struct queue_user *queue_user_get(struct queue *queue, struct str name)
+{
+	struct queue_user *user = map_find(queue->users, name);
+	if (user != NULL)
+		return user;
+	user = core_alloc(1, sizeof *user + name.len);
+	char *copy = (char *)(user + 1);
+	if (name.len > 0)
+		memcpy(copy, name.data, name.len);
+	user->name = (struct str){ copy, name.len };
+	(void)map_set(queue->users, user->name, user);
+	return user;
+}
+
+bool queue_is_within(const struct queue *queue, int64_t milli)
+{
+	for (; queue->parent != NULL; queue = queue->parent) {
+		if (queue->used_milli + milli > queue->guaranteed_milli)
+			return false;
+	}
+	return true;
+}
+
+struct queue *queue_full(struct queue *queue, int64_t milli)
+{
+	for (; queue->parent != NULL; queue = queue->parent) {
+		bool has_limit = queue->in.limit_milli != SCHED_NO_LIMIT && queue->fault == NULL;
+		if (has_limit && queue->used_milli + milli > queue->in.limit_milli)
+			return queue;
+	}
+	return NULL;
+}
+
+// ---- whose turn it is
+
+static struct queue *up_to(struct queue *queue, size_t depth)
+{
+	while (queue->depth > depth)
+		queue = queue->parent;
+	return queue;
+}
+
+int queue_share_cmp(struct queues *queues, struct queue *a, struct queue *b)
+{
+	size_t depth_a = a->depth, depth_b = b->depth;
+	if (a == b)
+		return 0;
+	a = up_to(a, depth_b);
+	b = up_to(b, depth_a);
+	if (a == b) // pods of a queue with children come after those of its children
+		return depth_a > depth_b ? -1 : 1;
+	while (a->parent != b->parent) {
+		a = a->parent;
+		b = b->parent;
+	}
+	queue_advance(queues, a);
+	queue_advance(queues, b);
+	share_size had_a = usage_share_size(&a->share, a->used_milli);
+	share_size had_b = usage_share_size(&b->share, b->used_milli);
+	share_size part_a = (share_size)min_i64(a->target_milli, TARGET_MAX);
+	share_size part_b = (share_size)min_i64(b->target_milli, TARGET_MAX);
+	if (had_a * part_b != had_b * part_a)
+		return had_a * part_b < had_b * part_a ? -1 : 1;
+	if ((a->target_milli == 0) != (b->target_milli == 0))
+		return a->target_milli == 0 ? 1 : -1;
+	return str_cmp(a->in.name, b->in.name);
+}

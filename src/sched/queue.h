@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tree of queues and what it decides: whether more would pass a limit, whose pods come first,
+// who may take from whom. Inside of the scheduling core; pure books of amounts, in thousandths of
+// GPUs: pods and shapes are hung in by queueing.c. Owned by struct sched; pointers to queues are
+// valid until queueing_drop. Settings take effect at queues_settle, which is cheap when nothing
+// changed.
+// A claim asks, victim by victim, whether a queue may get space that others hold. It never makes
+// the two change places: who loses was beyond what is its own before each loss, who gets it is not
+// beyond its own with it.
+#pragma once
+
+#include "base/map.h"
+#include "sched/link.h"
+#include "sched/sched_queue.h"
+#include "sched/tree.h"
+#include "sched/usage_share.h"
+
+struct queue_user { // one person in a queue with a limit for persons
+	struct str name;
+	int64_t used_milli;
+	size_t pod_count; // references
+};
+
+struct queue {
+	struct sched_queue_in in; // texts are owned
+	struct str *texts;
+	bool is_listed;    // has settings
+	const char *fault; // why its pods have to wait; NULL: nothing is wrong
+	char fault_text[160];
+	struct queue *parent; // NULL: the root
+	struct link children, in_parent;
+	size_t depth;
+	int64_t guaranteed_milli; // in force: its own or the sum of the children's
+	int64_t half_life_s;      // in force for its children
+	int64_t own_milli, used_milli, own_wanted_milli,
+		wanted_milli;   // the others with descendants
+	int64_t target_milli;   // what it would have if all wanted all
+	int64_t deserved_milli; // of queues_divide
+	int64_t own_deserved_milli;
+	int64_t taken_milli, own_taken_milli; // by the claim that is going on
+	uint64_t claim_no;
+	struct usage_share share;
+	struct map *users; // name -> struct queue_user
+	// For queueing.c.
+	size_t pod_count;    // references
+	struct tree waiting; // its waiting pods
+	struct tree active;  // its shapes to be tried, under their first pods' keys
+	struct link in_busy; // some are active
+	struct link blocked; // shapes that wait for room below its limit
+};
+
+struct queues {
+	struct map *by_name;
+	struct queue root, common; // common: of all namespaces without a queue; child of the root
+	struct link busy;
+	bool is_stale, is_undivided;
+	bool claims_deserved; // also within what is deserved, not only within what is guaranteed
+	int64_t capacity_milli, now_ms;
+	uint64_t capacity_gen;
+	uint64_t claim_no;
+	struct queue **order; // all but the root, parents first, siblings by name
+	size_t order_count;
+};
+
+struct queues *queues_new(uint64_t seed);
+void queues_free(struct queues *queues); // no pods are left
+struct queue *queues_put(struct queues *queues, const struct sched_queue_in *in);
+// The queue of a namespace, the common one if it has none.
+struct queue *queues_find(struct queues *queues, struct str namespace_);
+static inline bool queues_are_used(const struct queues *queues)
+{
+	return map_count(queues->by_name) > 0;
+}
+void queues_settle(struct queues *queues);
+void queues_divide(struct queues *queues); // fills deserved_milli
+// Unlists it; it is freed when nothing refers to it.
+void queues_unlist(struct queues *queues, struct queue *queue);
+void queues_release(struct queues *queues, struct queue *queue);
+
+void queue_use(struct queues *queues, struct queue *queue, int64_t milli);  // negative: gives back
+void queue_want(struct queues *queues, struct queue *queue, int64_t milli); // the same
+void queue_advance(struct queues *queues, struct queue *queue); // its remembered use, until now
+struct queue_user *queue_user_get(struct queue *queue, struct str name); // made if absent
+
+// Whether with so much more it stays within what is guaranteed, at each level up to the top.
+bool queue_is_within(const struct queue *queue, int64_t milli);
+static inline bool queue_is_over_guarantee(const struct queue *queue)
+{
+	return queue->used_milli > queue->guaranteed_milli;
+}
+static inline int64_t queue_allocated(const struct queue *queue) { return queue->used_milli; }
+// The first on the way up whose limit so much more would pass; NULL: none.
+struct queue *queue_full(struct queue *queue, int64_t milli);
+// Which one's turn it is by what both and those above them have had: <0: a's.
+int queue_share_cmp(struct queues *queues, struct queue *a, struct queue *b);
+
+// A claim of so much for a pod (or a gang) of the claimant's queue.
+struct queue_claim {
+	struct queues *queues;
+	struct queue *claimant;
+	int64_t milli;
+};
+struct queue_claim queue_claim_begin(struct queues *queues, struct queue *claimant, int64_t milli);
+// Whether one more pod, of the victim's queue and with so much, may be taken for the claim after
+// those that were taken already; if so it is noted. A claim takes nothing from its own queue: who
+// goes first there is the priorities' matter.
+MUST_USE bool queue_claim_take(struct queue_claim *claim, struct queue *victim, int64_t milli);
+void queue_claim_untake(struct queue_claim *claim, struct queue *victim, int64_t milli);
+// The same for a single victim.
+MUST_USE bool queue_may_reclaim(struct queues *queues, struct queue *claimant, int64_t milli,
+				struct queue *victim, int64_t victim_milli);

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queues: tenants in a tree, each with what is guaranteed to it, what it may hold at most and how
+// what is left over is divided; part of sched.h in a header of its own. Pods belong to the queue
+// that is called like their namespace. Namespaces without a queue share a common one, so without
+// any sched_queue_set the order of pods is by priority and age alone.
+// Amounts are thousandths of GPUs. Inputs are copied; what is returned is borrowed until the next
+// call. Nothing here fails: settings that cannot hold (a parent that is gone, a cycle) make the
+// pods of that queue wait with the reason QueueInvalid, nobody else's.
+#pragma once
+
+#include "sched/sched.h"
+
+#define SCHED_NO_LIMIT INT64_MAX
+#define SCHED_BY_CHILDREN INT64_C(-1)
+enum { SCHED_HALF_LIFE_S = 7 * 86400, SCHED_WEIGHT_MAX = 1000000, SCHED_QUEUE_DEPTH_MAX = 8 };
+
+struct sched_queue_in {
+	struct str name, parent;  // parent empty: at the top
+	struct str fault;         // what is wrong with its settings; empty: nothing
+	int64_t guaranteed_milli; // SCHED_BY_CHILDREN: the sum of theirs
+	int64_t limit_milli;      // SCHED_NO_LIMIT
+	int64_t user_limit_milli; // of one person in it; SCHED_NO_LIMIT
+	int64_t weight;           // of what is beyond all guarantees; 1 unless said
+	int64_t priority_max;     // pods with more count as this; INT64_MAX: no ceiling
+	int64_t half_life_s;  // of the use that its children are compared by; negative: as above it
+	int64_t used_milli_s; // remembered use, taken when the queue is new
+};
+
+struct sched_queue_row { // what a queue has now
+	struct str name, parent, fault;
+	int64_t guaranteed_milli, limit_milli, weight;
+	int64_t allocated_milli; // with its descendants, also by pods that are being bound
+	int64_t waiting_milli;
+	int64_t deserved_milli; // of the GPUs there are, by guarantees, weights and what is wanted
+	int64_t borrowed_milli; // allocated beyond what is guaranteed
+	int64_t used_milli_s;   // remembered use
+	int64_t share_permille; // of its siblings' use: what it had against what it should have had
+	size_t waiting_pods;    // its own
+	size_t depth;
+};
+
+void sched_queue_set(struct sched *sched, const struct sched_queue_in *in);
+void sched_queue_remove(struct sched *sched, struct str name);
+// Half-life of the queues at the top, and of those that name none; 0: only what is held counts.
+void sched_half_life_set(struct sched *sched, int64_t half_life_s); // SCHED_HALF_LIFE_S
+// Queues in the order of the tree, parents first, siblings by name; returns how many.
+size_t sched_queue_rows(struct sched *sched, struct sched_queue_row *ret_rows, size_t max);
+size_t sched_queue_count(const struct sched *sched);

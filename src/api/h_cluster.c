@@ -70,6 +70,11 @@ void handle_request_logs(struct call *call)
 	if (found == NULL)
 		return;
 	json_t *pod = view_request_pod(call->api->objects, found);
+	bool is_over = view_phase_is_end(view_request_phase(found));
+	if (pod == NULL && is_over) {
+		rest_problem(call, 404, "not_found", "its pod is gone, and the output with it");
+		return;
+	}
 	if (pod == NULL || call->api->k8s == NULL) {
 		rest_problem(call, 409, "not_started",
 			     "it has no pod yet, so there is no output; ask for explain");

@@ -58,10 +58,7 @@ static void explain_quota(struct call *call, const json_t *request)
 			  &quota);
 	if (!view_tenant_load(call->api->objects, call->arena, call->tenant, NULL, &load))
 		ASSERT(false); // the arena of a call takes thousands of entries
-	for (size_t i = 0; i < load.count; i++) {
-		if (str_eq(load.entries[i].name, call->object_name) && load.entries[i].position > 0)
-			put_int(body, "position", load.entries[i].position);
-	}
+	view_put_position(&load, call->object_name, body);
 	bool is_too_large = quota_check_alone(&quota, &need, &err) != ERR_OK;
 	if (is_too_large)
 		add_too_small(body, &quota, &need, err.text);
@@ -87,13 +84,32 @@ static const json_t *condition_of(const json_t *pod, const char *type)
 	return k8s_condition_find(json_at(pod, "status.conditions"), type);
 }
 
+// Bound: it runs, has run, or its node has still to start it, for which the kubelet has a reason.
+static json_t *explain_bound(const json_t *pod)
+{
+	struct str phase = json_text(pod, "status.phase");
+	const json_t *first = json_array_get(json_at(pod, "status.containerStatuses"), 0);
+	const json_t *waiting = json_at(first, "state.waiting");
+	bool is_over = str_eq_c(phase, "Succeeded") || str_eq_c(phase, "Failed");
+	bool is_starting = !is_over && json_at(first, "state.running") == NULL;
+	json_t *body = explain_new(is_over ? "ended" : is_starting ? "starting" : "running");
+	put_text(body, "node", json_text(pod, "spec.nodeName"));
+	if (is_starting) {
+		const char *code = json_cstr(waiting, "reason");
+		const char *next = json_cstr(waiting, "message");
+		add_reason(body,
+			   &(struct reason){
+				   code[0] != '\0' ? code : "Starting", 0, 0,
+				   next[0] != '\0' ? next : "its node is starting the container" });
+	}
+	return body;
+}
+
 static void explain_from_pod(struct call *call, const json_t *pod)
 {
 	const json_t *scheduled = condition_of(pod, "PodScheduled");
-	struct str phase = json_text(pod, "status.phase");
 	if (str_eq_c(json_text(scheduled, "status"), "True")) {
-		bool is_over = str_eq_c(phase, "Succeeded") || str_eq_c(phase, "Failed");
-		rest_answer(call, explain_new(is_over ? "ended" : "running"));
+		rest_answer(call, explain_bound(pod));
 		return;
 	}
 	json_t *body = explain_new("waits");
@@ -173,7 +189,12 @@ void handle_request_explain(struct call *call)
 						   json_cstr(request, "status.message") });
 		rest_answer(call, body);
 	} else if (phase == PHASE_RUNNING) {
-		rest_answer(call, explain_new("running"));
+		json_t *body = explain_new("running");
+		put_text(body, "node", json_text(request, "status.nodeName"));
+		json_t *devices = json_at(request, "status.devices");
+		if (devices != NULL)
+			(void)json_object_set(body, "devices", devices);
+		rest_answer(call, body);
 	} else if (pod != NULL) {
 		explain_pod(call, pod);
 	} else if (has_own_reason(request)) {

@@ -212,6 +212,28 @@ static size_t collect(struct call *call, const struct rest_page *page, struct li
 	return count;
 }
 
+// Places in the line for the tenant's quota, counted once for each tenant of the page. rows are in
+// order, items are views of the first of them.
+static void put_positions(struct call *call, const struct listed *rows, json_t *items)
+{
+	struct tenant_load load = { 0 };
+	struct str tenant = { NULL, 0 };
+	json_t *item;
+	size_t i;
+	json_array_foreach(items, i, item)
+	{
+		if (view_request_phase(rows[i].request) != PHASE_PENDING ||
+		    view_request_holds(call->api->objects, rows[i].request))
+			continue;
+		if (tenant.data == NULL || !str_eq(rows[i].row.tenant, tenant)) {
+			tenant = rows[i].row.tenant;
+			if (!view_tenant_load(call->api->objects, call->arena, tenant, NULL, &load))
+				return; // a column less, where there is no memory for it
+		}
+		view_put_position(&load, rows[i].row.name, item);
+	}
+}
+
 void handle_request_list(struct call *call)
 {
 	struct rest_page page;
@@ -219,6 +241,12 @@ void handle_request_list(struct call *call)
 		return;
 	if (call->tenant.len > 0 && tenant_need(call, call->tenant) == NULL)
 		return;
+	struct str state = rest_query(call, "state");
+	if (state.len > 0 && !view_phase_is_name(state)) {
+		rest_problem(call, 400, "invalid_parameter",
+			     "state must be Pending, Running, Succeeded, Failed or Cancelled");
+		return;
+	}
 	size_t max = objects_count(call->api->objects, OBJECT_REQUEST);
 	struct listed *rows = ARENA_ARRAY(call->arena, struct listed, max + 1);
 	if (rows == NULL) {
@@ -230,6 +258,7 @@ void handle_request_list(struct call *call)
 	json_t *items = json_array();
 	for (size_t i = 0; i < count && i < page.limit; i++)
 		(void)json_array_append_new(items, view_request_plain(rows[i].request));
+	put_positions(call, rows, items);
 	struct str next = STR("");
 	if (count > page.limit)
 		next = page_row_token(call->arena, &rows[page.limit - 1].row);

@@ -175,7 +175,9 @@ static const struct schema reason_schema = { .name = "Reason",
 
 static const struct schema_field explain_fields[] = {
 	{ "state", SCHEMA_TEXT, .required = true,
-	  .doc = "fits, waits, refused, running or ended." },
+	  .doc = "fits, waits, refused, starting, running or ended." },
+	{ "node", SCHEMA_TEXT, .doc = "Where it runs, ran or is starting." },
+	{ "devices", SCHEMA_ANY, .doc = "Ids of the GPUs that the scheduler planned for it." },
 	{ "position", SCHEMA_INT, .doc = "Place in the queue." },
 	{ "estimate", SCHEMA_ANY, .doc = "{\"from\",\"to\"}: when it may start." },
 	{ "reserved", SCHEMA_ANY,

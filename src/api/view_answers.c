@@ -70,6 +70,12 @@ static json_t *spec_view(const json_t *request)
 	return out;
 }
 
+static bool is_being_cancelled(const json_t *request)
+{
+	return json_bool(request, "spec.cancel", false) &&
+	       !view_phase_is_end(view_request_phase(request));
+}
+
 json_t *view_request_plain(const json_t *request)
 {
 	json_t *out = json_object();
@@ -85,6 +91,10 @@ json_t *view_request_plain(const json_t *request)
 	put_text(out, "state", str_of(view_phase_name(view_request_phase(request))));
 	copy(out, "reason", request, "status.reason");
 	copy(out, "message", request, "status.message");
+	if (is_being_cancelled(request)) {
+		put_text(out, "reason", STR("Cancelling"));
+		put_text(out, "message", STR("it is being cancelled; its pod gets time to end"));
+	}
 	const json_t *notes = json_at(request, "metadata.annotations");
 	json_t *user = json_object_get(notes, ANNOTATION_USER);
 	if (user != NULL)
@@ -100,6 +110,14 @@ json_t *view_request_plain(const json_t *request)
 	return out;
 }
 
+void view_put_position(const struct tenant_load *load, struct str name, json_t *out)
+{
+	for (size_t i = 0; i < load->count; i++) {
+		if (str_eq(load->entries[i].name, name) && load->entries[i].position > 0)
+			put_int(out, "position", load->entries[i].position);
+	}
+}
+
 json_t *view_request(struct call *call, const json_t *request)
 {
 	json_t *out = view_request_plain(request);
@@ -110,10 +128,7 @@ json_t *view_request(struct call *call, const json_t *request)
 	    view_request_holds(call->api->objects, request) ||
 	    !view_tenant_load(call->api->objects, call->arena, tenant, NULL, &load))
 		return out;
-	for (size_t i = 0; i < load.count; i++) {
-		if (str_eq(load.entries[i].name, name) && load.entries[i].position > 0)
-			put_int(out, "position", load.entries[i].position);
-	}
+	view_put_position(&load, name, out);
 	return out;
 }
 

@@ -166,6 +166,15 @@ const char *view_phase_name(request_phase phase)
 	return phase_names[phase];
 }
 
+bool view_phase_is_name(struct str text)
+{
+	for (unsigned i = 0; i < ARRAY_COUNT(phase_names); i++) {
+		if (str_eq_c(text, phase_names[i]))
+			return true;
+	}
+	return false;
+}
+
 request_phase view_request_phase(const json_t *request)
 {
 	struct str phase = json_text(request, "status.phase");

@@ -33,6 +33,7 @@ typedef enum request_phase {
 } request_phase;
 request_phase view_request_phase(const json_t *request);
 const char *view_phase_name(request_phase phase);
+bool view_phase_is_name(struct str text); // of a phase
 static inline bool view_phase_is_end(request_phase phase) { return phase >= PHASE_SUCCEEDED; }
 // The Job that was made for this very request, and the newest pod of that Job; NULL: none. A name
 // or a label proves nothing: the tenant may give both to objects of their own.
@@ -56,6 +57,9 @@ struct tenant_load {
 MUST_USE bool view_tenant_load(const struct objects *objects, struct arena *arena,
 			       struct str tenant, const struct map *extra_holds,
 			       struct tenant_load *ret_load);
+
+// Adds the "position" of a request that waits for quota to its view.
+void view_put_position(const struct tenant_load *load, struct str name, json_t *out);
 
 // Answers; new references.
 json_t *view_tenant(struct call *call, const json_t *tenant);

@@ -61,6 +61,8 @@ MUST_USE err_status cli_config_save(struct cli *cli, struct err *err); // mode 0
 void cli_make_plain(char *text);
 // A plain copy in the arena, for all that others wrote and that goes to the terminal.
 const char *cli_plain(struct cli *cli, struct str text);
+// Text of a member for people: lists joined by commas, made plain.
+const char *cli_cell(struct cli *cli, const json_t *row, const char *path);
 struct str cli_read_token(struct cli *cli); // from standard input
 
 // Success is a 2xx answer. A problem is told with its detail and gives its exit code.

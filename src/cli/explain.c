@@ -16,6 +16,10 @@ static void print_explain(struct cli *cli, const json_t *answer)
 	}
 	int64_t position = json_int(answer, "position", -1);
 	printf("state: %s\n", cli_plain(cli, json_text(answer, "state")));
+	if (json_text(answer, "node").len > 0)
+		printf("node: %s\n", cli_cell(cli, answer, "node"));
+	if (json_array_size(json_at(answer, "devices")) > 0)
+		printf("devices: %s\n", cli_cell(cli, answer, "devices"));
 	if (position > 0)
 		printf("position: %lld\n", (long long)position);
 	if (json_at(answer, "estimate") != NULL)

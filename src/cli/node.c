@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/verbs.h"
 
+#include "base/buf.h"
+
 #include <stdio.h>
 
 static const struct cli_column node_columns[] = {
@@ -65,29 +67,45 @@ static const struct cli_column upgrade_columns[] = {
 
 enum { POLL_MS = 1000 };
 
-// Until it is done or stopped; what changes is told on standard error.
+// Tells what changed since the text of the round before, which *told keeps.
+static void tell(struct cli *cli, const json_t *node, struct buf *told)
+{
+	const char *now = arena_printf(cli->arena, "%s: %s", cli_cell(cli, node, "upgrade.phase"),
+				       cli_cell(cli, node, "upgrade.reason"));
+	if (now == NULL || str_eq_c(buf_str(told), now))
+		return;
+	(void)fprintf(stderr, "%s\n", now);
+	buf_clear(told);
+	buf_put(told, str_of(now));
+}
+
+// Until it is done or stopped; what changes is told on standard error. An upgrade takes hours:
+// each round has its own memory.
 static int follow(struct cli *cli, const char *path, json_t *owned_node)
 {
-	const char *before = "";
+	struct arena *kept = cli->arena;
+	AUTO(buf_done) struct buf told = { 0 };
 	json_t *node = owned_node;
+	int code = CLI_OK;
 	for (;;) {
-		const char *now = arena_printf(cli->arena, "%s: %s",
-					       cli_plain(cli, json_text(node, "upgrade.phase")),
-					       cli_plain(cli, json_text(node, "upgrade.reason")));
-		struct str phase = json_text(node, "upgrade.phase");
+		AUTO(arena_freep) struct arena *round = arena_new(CLI_ARENA_BYTES);
+		AUTO(json_decrefp) json_t *seen = node;
+		if (round == NULL)
+			return CLI_FAILED;
+		cli->arena = round;
+		struct str phase = json_text(seen, "upgrade.phase");
 		bool is_done = str_eq_c(phase, "done");
-		if (now != NULL && strcmp(now, before) != 0)
-			(void)fprintf(stderr, "%s\n", now);
-		before = now == NULL ? "" : now;
-		if (is_done || str_eq_c(phase, "stopped") || phase.len == 0) {
-			cli_print(cli, node, upgrade_columns, ARRAY_COUNT(upgrade_columns));
-			json_decref(node);
-			return is_done ? CLI_OK : CLI_FAILED;
+		bool is_over = is_done || str_eq_c(phase, "stopped") || phase.len == 0;
+		tell(cli, seen, &told);
+		if (is_over) {
+			cli_print(cli, seen, upgrade_columns, ARRAY_COUNT(upgrade_columns));
+			code = is_done ? CLI_OK : CLI_FAILED;
+		} else {
+			cli_pause(cli, POLL_MS);
+			code = cli_call(cli, "GET", path, NULL, &node);
 		}
-		json_decref(node);
-		cli_pause(cli, POLL_MS);
-		int code = cli_call(cli, "GET", path, NULL, &node);
-		if (code != CLI_OK)
+		cli->arena = kept;
+		if (is_over || code != CLI_OK)
 			return code;
 	}
 }

@@ -29,8 +29,7 @@ const char *cli_plain(struct cli *cli, struct str text)
 	return copy == NULL ? "" : copy;
 }
 
-// Text of a member for people: lists joined by commas, made plain.
-static const char *cell(struct cli *cli, const json_t *row, const char *path)
+const char *cli_cell(struct cli *cli, const json_t *row, const char *path)
 {
 	const json_t *value = json_at(row, path);
 	AUTO(buf_done) struct buf text = { .limit = CELL_MAX_BYTES };
@@ -80,7 +79,7 @@ static void print_csv(struct cli *cli, const json_t *rows, const struct cli_colu
 		print_csv_cell(columns[k].path, k + 1 == count);
 	for (size_t i = 0; i < json_array_size(rows); i++)
 		for (size_t k = 0; k < count; k++)
-			print_csv_cell(cell(cli, json_array_get(rows, i), columns[k].path),
+			print_csv_cell(cli_cell(cli, json_array_get(rows, i), columns[k].path),
 				       k + 1 == count);
 }
 
@@ -92,14 +91,15 @@ static void print_table(struct cli *cli, const json_t *rows, const struct cli_co
 	for (size_t k = 0; k < count; k++) {
 		widths[k] = width_of(columns[k].head);
 		for (size_t i = 0; i < json_array_size(rows); i++)
-			widths[k] = max_size(widths[k], width_of(cell(cli, json_array_get(rows, i),
-								      columns[k].path)));
+			widths[k] = max_size(
+				widths[k],
+				width_of(cli_cell(cli, json_array_get(rows, i), columns[k].path)));
 	}
 	for (size_t i = cli->no_headers ? 1 : 0; i < json_array_size(rows) + 1; i++) {
 		for (size_t k = 0; k < count; k++) {
-			const char *text =
-				i == 0 ? columns[k].head
-				       : cell(cli, json_array_get(rows, i - 1), columns[k].path);
+			const char *text = i == 0 ? columns[k].head
+						  : cli_cell(cli, json_array_get(rows, i - 1),
+							     columns[k].path);
 			size_t pad = k + 1 == count ? 0 : widths[k] - width_of(text) + 2;
 			printf("%s%*s", text, (int)pad, "");
 		}
@@ -123,7 +123,7 @@ void cli_print(struct cli *cli, const json_t *value, const struct cli_column *co
 		print_csv(cli, rows, columns, column_count);
 	else if (cli->format == CLI_NAME)
 		for (size_t i = 0; i < json_array_size(rows); i++)
-			printf("%s\n", cell(cli, json_array_get(rows, i), columns[0].path));
+			printf("%s\n", cli_cell(cli, json_array_get(rows, i), columns[0].path));
 	else
 		print_table(cli, rows, columns, column_count);
 }

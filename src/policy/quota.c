@@ -14,6 +14,9 @@ struct quota_amount quota_need_of(const struct request_spec *spec)
 				      .pods = 1 };
 }
 
+// Rounded up: what is a byte too much reads as too much.
+static int64_t mib_up(int64_t bytes) { return (bytes >> 20) + ((bytes & ((1 << 20) - 1)) != 0); }
+
 err_status quota_check_alone(const struct tenant_quota *quota, const struct quota_amount *need,
 			     struct err *err)
 {
@@ -24,15 +27,15 @@ err_status quota_check_alone(const struct tenant_quota *quota, const struct quot
 			       need->gpus, quota->gpus, what_to_do);
 	if (need->cpu_milli > quota->cpu_milli)
 		return err_set(err, ERR_LIMIT,
-			       "%" PRId64 "m CPUs are asked for and the tenant's quota is %" PRId64
-			       "m%s",
-			       need->cpu_milli, quota->cpu_milli, what_to_do);
+			       "%" PRId64 ".%03d CPUs are asked for, the tenant's quota is %" PRId64
+			       ".%03d%s",
+			       need->cpu_milli / 1000, (int)(need->cpu_milli % 1000),
+			       quota->cpu_milli / 1000, (int)(quota->cpu_milli % 1000), what_to_do);
 	if (need->memory_bytes > quota->memory_bytes)
 		return err_set(err, ERR_LIMIT,
-			       "%" PRId64
-			       " bytes of memory are asked for, the tenant's quota is %" PRId64
-			       "%s",
-			       need->memory_bytes, quota->memory_bytes, what_to_do);
+			       "%" PRId64 " MiB of memory are asked for, the tenant's quota is "
+			       "%" PRId64 " MiB%s",
+			       mib_up(need->memory_bytes), quota->memory_bytes >> 20, what_to_do);
 	if (need->pods > quota->pods)
 		return err_set(err, ERR_LIMIT, "the tenant's quota allows no pods; have it raised");
 	return ERR_OK;

@@ -331,10 +331,20 @@ def test_a_request_from_its_job_to_its_end(cluster, server, red):
     assert cluster.json("-n", "red", "get", "gpurequest", "first")["metadata"]["annotations"]["gpuaas.io/user"] == "mia"
     make_pod(cluster, "first", "node1")
     wait_for("it starts", lambda: request_state(server, "first")["reason"] == "Starting")
+    explain = server.get("/v1/requests/red.first/explain", token=red).json
+    assert (explain["state"], explain["node"], explain["reasons"][0]["code"]) == ("starting", "node1", "Starting")
+    patch_status(cluster, "pod", "first-x", {"containerStatuses": [
+        {"name": "main", "image": "x", "imageID": "", "ready": False, "restartCount": 0,
+         "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}]})
+    reason = wait_for("the kubelet's reason", lambda: (lambda r: r["code"] == "ImagePullBackOff" and r)(
+        server.get("/v1/requests/red.first/explain", token=red).json["reasons"][0]))
+    assert reason["next"] == "no such image"
     patch_status(cluster, "pod", "first-x", {"phase": "Running", "containerStatuses": [
         {"name": "main", "image": "x", "imageID": "", "ready": True, "restartCount": 0,
          "state": {"running": {"startedAt": "2026-02-10T00:00:00Z"}}}]})
     running = wait_for("it runs", lambda: (lambda r: r["state"] == "Running" and r)(request_state(server, "first")))
+    explain = server.get("/v1/requests/red.first/explain", token=red).json
+    assert (explain["state"], explain["node"], explain["reasons"]) == ("running", "node1", [])
     assert running["node"] == "node1" and running["scheduled"] and running["started"] == "2026-02-10T00:00:00Z"
     patch_status(cluster, "job", "first", {"startTime": "2026-02-10T00:00:00Z", "failed": 1, "conditions": [
         {"type": "FailureTarget", "status": "True", "reason": "BackoffLimitExceeded", "message": "m"},
@@ -364,6 +374,8 @@ def test_what_does_not_fit_the_quota_waits_and_follows(cluster, server, red):
     waiting = wait_for("the reason", lambda: (lambda r: r.get("reason") == "QuotaExceeded" and r)(
         request_state(server, "w4")))
     assert waiting["position"] == 2 and waiting["state"] == "Pending"
+    listed = {r["name"]: r.get("position") for r in server.get("/v1/requests?tenant=red").json["items"]}
+    assert [listed[name] for name in ("w1", "w2", "w3", "w4")] == [None, None, 1, 2]
     explain = server.get("/v1/requests/red.w3/explain", token=red).json
     assert explain["state"] == "waits" and explain["position"] == 1
     assert explain["reasons"][0]["code"] == "QuotaExceeded" and explain["reasons"][0]["next"]

@@ -267,6 +267,15 @@ def test_pages(server, member):
     assert len(seen) == len(set(seen)) and seen == sorted(seen) and "red.page-6" in seen
 
 
+def test_what_is_listed(server, member):
+    for state in ("Bogus", "pending", "Pending,Running"):
+        answer = server.get(f"/v1/requests?state={state}", token=member)
+        assert (answer.status, answer.code) == (400, "invalid_parameter") and "Cancelled" in answer.json["detail"]
+    assert server.get("/v1/requests?state=Pending", token=member).status == 200
+    answer = server.get("/v1/requests?tenant=Vision")
+    assert (answer.status, answer.code) == (400, "invalid_parameter") and "DNS label" in answer.json["detail"]
+
+
 def test_cancel(server, member):
     server.post("/v1/tenants/red/requests", {**BODY, "name": "stop"}, token=member)
     assert server.call("DELETE", "/v1/requests/red.stop", token=member).status == 202

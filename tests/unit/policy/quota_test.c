@@ -54,6 +54,14 @@ static void check_alone(struct check *c)
 	};
 	for (size_t i = 0; i < ARRAY_COUNT(more); i++)
 		CHECK_INT(c, "too much", quota_check_alone(&quota, &more[i], NULL), ERR_LIMIT);
+	struct err err;
+	struct quota_amount cpu = { 1, 100500, 1, 1 }, memory = { 1, 1, 3 << 20, 1 };
+	CHECK_INT(c, "too many CPUs", quota_check_alone(&quota, &cpu, &err), ERR_LIMIT);
+	CHECK(c, "CPUs",
+	      strncmp(err.text, "100.500 CPUs are asked for, the tenant's quota is 8.000",
+		      strlen("100.500 CPUs are asked for, the tenant's quota is 8.000")) == 0);
+	CHECK_INT(c, "too much memory", quota_check_alone(&quota, &memory, &err), ERR_LIMIT);
+	CHECK(c, "memory", strncmp(err.text, "3 MiB", strlen("3 MiB")) == 0);
 	struct quota_amount used = { INT64_MAX, 0, 0, 0 }, one = { 1, 0, 0, 0 };
 	CHECK(c, "no overflow", !quota_fits(&quota, &used, &one));
 }

@@ -21,11 +21,22 @@ static void on_status(void *arg, const struct object_result *result)
 	end_pass(pass, is_fine ? NULL : result->err);
 }
 
+// A request goes through half a dozen steps in a second, and what it waits for changes with every
+// pod of others. Readers want its phase at once; the rest of each is written together.
+static bool is_ripe(const struct pass *pass, const json_t *patch)
+{
+	static const uint64_t SETTLE_NS = UINT64_C(2000000000);
+	const json_t *change = json_object_get(patch, "status");
+	return json_object_get(change, "phase") != NULL ||
+	       json_object_get(change, "jobUID") != NULL ||
+	       workqueue_settled(pass->queue, str_of(pass->key), SETTLE_NS);
+}
+
 static void write_status(struct pass *pass)
 {
 	AUTO(json_decrefp)
 	json_t *patch = pass->status == NULL ? NULL : progress_patch(pass->object, pass->status);
-	if (patch == NULL) {
+	if (patch == NULL || !is_ripe(pass, patch)) {
 		end_pass(pass, NULL);
 		return;
 	}

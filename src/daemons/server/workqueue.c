@@ -16,7 +16,8 @@ struct item {
 	item_state state;
 	bool is_dirty; // changed during its pass
 	unsigned failures;
-	uint64_t due_ns; // while waiting
+	uint64_t due_ns;    // while waiting
+	uint64_t settle_ns; // until then its work is put off; 0: it is not
 	size_t key_len;
 	char key[];
 };
@@ -29,7 +30,8 @@ struct workqueue {
 	struct map *items;
 	struct item *head, **tail;
 	size_t running, running_max;
-	size_t waiting; // items in that state, so that nobody looks for them where there are none
+	size_t waiting;  // items in that state
+	uint64_t due_ns; // none of them is due before
 	uint64_t passes, failures;
 };
 
@@ -53,8 +55,10 @@ static void wake_due(struct workqueue *queue)
 {
 	struct str key;
 	void *value;
-	uint64_t now_ns = loop_now_ns(queue->loop), next_ns = UINT64_MAX;
-	for (size_t i = 0; queue->waiting > 0 && map_next(queue->items, &i, &key, &value);) {
+	uint64_t now_ns = loop_now_ns(queue->loop);
+	uint64_t next_ns = now_ns < queue->due_ns ? queue->due_ns : UINT64_MAX;
+	bool is_due = queue->waiting > 0 && queue->due_ns <= now_ns;
+	for (size_t i = 0; is_due && map_next(queue->items, &i, &key, &value);) {
 		struct item *item = value;
 		if (item->state != ITEM_WAITING)
 			continue;
@@ -63,8 +67,17 @@ static void wake_due(struct workqueue *queue)
 		else if (item->due_ns < next_ns)
 			next_ns = item->due_ns;
 	}
+	queue->due_ns = next_ns;
 	if (queue->head == NULL && next_ns != UINT64_MAX)
 		loop_timer_set(queue->timer, next_ns - now_ns);
+}
+
+static void wait_until(struct workqueue *queue, struct item *item, uint64_t due_ns)
+{
+	item->state = ITEM_WAITING;
+	item->due_ns = due_ns;
+	queue->waiting++;
+	queue->due_ns = due_ns < queue->due_ns ? due_ns : queue->due_ns;
 }
 
 static void step(void *arg)
@@ -94,6 +107,7 @@ struct workqueue *workqueue_new(struct loop *loop, size_t running_max, workqueue
 		.loop = loop, .fn = fn, .arg = arg, .running_max = running_max
 	};
 	queue->tail = &queue->head;
+	queue->due_ns = UINT64_MAX;
 	queue->items = map_new(world_random(loop_world(loop)));
 	queue->timer = loop_timer_new(loop, step, queue);
 	return queue;
@@ -145,17 +159,32 @@ void workqueue_done(struct workqueue *queue, struct str key, bool is_good)
 	queue->running--;
 	item->failures = is_good ? 0 : item->failures + 1;
 	queue->failures += is_good ? 0 : 1;
+	uint64_t now_ns = loop_now_ns(queue->loop);
 	if (!is_good) {
-		item->state = ITEM_WAITING;
-		queue->waiting++;
-		item->due_ns = loop_now_ns(queue->loop) + backoff_ns(item->failures);
+		wait_until(queue, item, now_ns + backoff_ns(item->failures));
 	} else if (item->is_dirty) {
 		enqueue(queue, item);
+	} else if (item->settle_ns > now_ns) {
+		wait_until(queue, item, item->settle_ns);
 	} else {
 		(void)map_remove(queue->items, key_of(item));
 		free(item);
 	}
 	loop_timer_set(queue->timer, 0);
+}
+
+bool workqueue_settled(struct workqueue *queue, struct str key, uint64_t quiet_ns)
+{
+	struct item *item = map_find(queue->items, key);
+	ASSERT(item != NULL && item->state == ITEM_RUNNING && quiet_ns > 0);
+	uint64_t now_ns = loop_now_ns(queue->loop);
+	if (item->settle_ns == 0) {
+		item->settle_ns = now_ns + quiet_ns;
+		return false;
+	}
+	bool is_over = item->settle_ns <= now_ns;
+	item->settle_ns = is_over ? 0 : item->settle_ns;
+	return is_over;
 }
 
 size_t workqueue_depth(const struct workqueue *queue) { return map_count(queue->items); }

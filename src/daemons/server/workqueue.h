@@ -16,6 +16,10 @@ struct workqueue *workqueue_new(struct loop *loop, size_t running_max, workqueue
 void workqueue_free(struct workqueue *queue); // NULL allowed; no pass may report afterwards
 void workqueue_add(struct workqueue *queue, struct str key);
 void workqueue_done(struct workqueue *queue, struct str key, bool is_good);
+// For work that can wait for more of its kind. False: it is put off, the pass ends, and another
+// comes when quiet_ns are over or the key changes. True: it was put off for so long. Called from
+// inside a pass of the key.
+MUST_USE bool workqueue_settled(struct workqueue *queue, struct str key, uint64_t quiet_ns);
 size_t workqueue_depth(const struct workqueue *queue);
 uint64_t workqueue_passes(const struct workqueue *queue);
 uint64_t workqueue_failures(const struct workqueue *queue);

@@ -6,8 +6,10 @@
 struct run {
 	struct workqueue *queue;
 	int passes, open;
-	bool holds;    // do not report from inside
-	int fail_left; // so many passes fail
+	bool holds;        // do not report from inside
+	int fail_left;     // so many passes fail
+	uint64_t quiet_ns; // its work is put off for so long; 0: done at once
+	int works;
 	char last[16];
 };
 
@@ -19,6 +21,8 @@ static void on_pass(void *arg, struct str key)
 	(void)snprintf(run->last, sizeof run->last, "%.*s", (int)key.len, key.data);
 	if (run->holds)
 		return;
+	if (run->quiet_ns == 0 || workqueue_settled(run->queue, key, run->quiet_ns))
+		run->works++;
 	bool is_good = run->fail_left == 0;
 	run->fail_left -= is_good ? 0 : 1;
 	run->open--;
@@ -84,6 +88,31 @@ static void check_failure(struct check *c, struct loop *loop, struct run *run)
 	CHECK_INT(c, "counted", (int)workqueue_failures(run->queue), 2);
 }
 
+static void check_settled(struct check *c, struct loop *loop, struct run *run)
+{
+	run->passes = run->works = 0;
+	run->quiet_ns = 200000000;
+	for (int i = 0; i < 3; i++) {
+		workqueue_add(run->queue, STR("s"));
+		turn(loop);
+	}
+	CHECK(c, "changes are looked at", run->passes >= 3);
+	CHECK(c, "their work is put off", run->works < run->passes);
+	for (int i = 0; i < 200 && run->works == 0; i++)
+		loop_run_once(loop, 10);
+	CHECK_INT(c, "done together", run->works, 1);
+	CHECK_INT(c, "nothing is left", workqueue_depth(run->queue), 0);
+	workqueue_add(run->queue, STR("s"));
+	turn(loop);
+	run->quiet_ns = 0; // a later change is done at once, with what was put off
+	workqueue_add(run->queue, STR("s"));
+	turn(loop);
+	CHECK_INT(c, "at once", run->works, 2);
+	for (int i = 0; i < 200 && workqueue_depth(run->queue) > 0; i++)
+		loop_run_once(loop, 10);
+	CHECK_INT(c, "it ends by itself", workqueue_depth(run->queue), 0);
+}
+
 int main(void)
 {
 	struct check c = { 0, 0 };
@@ -95,6 +124,7 @@ int main(void)
 	check_dirty(&c, loop, &run);
 	check_limit(&c, loop, &run);
 	check_failure(&c, loop, &run);
+	check_settled(&c, loop, &run);
 	workqueue_free(run.queue);
 	loop_free(loop);
 	return check_done(&c);

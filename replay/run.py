@@ -75,18 +75,20 @@ def replay(admin, users, todo, image, limit_s):
 
 
 def drained(admin, rows, start, patience_s=60):
-    """Waits until the ledger has the release of every pod that ran."""
+    """Waits until the ledger has the release of every pod that ran; returns those of which it has
+    none, and when the last one was."""
     deadline = time.monotonic() + patience_s
     ran = {r["id"] for r in rows.values() if r.get("scheduled")}
     while True:
-        released = set()
+        released = {}
         for line in admin.call("GET", f"/v1/events?from={text_of(start)}", accept="application/jsonl").splitlines():
             event = json.loads(line)
             if event["type"] == "released":
-                released.add(event.get("request"))
-        missing = ran - released
+                released[event.get("request")] = event["t"]
+        missing = ran - released.keys()
         if not missing or time.monotonic() > deadline:
-            return sorted(missing)
+            last = max(released.values(), default=None)
+            return sorted(missing), datetime.datetime.fromisoformat(last) if last else now()
         time.sleep(1)
 
 
@@ -128,8 +130,8 @@ def main():
     print(f"replay: {rhythm(todo)}", file=sys.stderr)
     start = now()
     rows = replay(admin, users, todo, options.image, options.limit)
-    missing = drained(admin, rows, start)
-    end = now() + datetime.timedelta(seconds=1)
+    missing, last = drained(admin, rows, start)
+    end = last + datetime.timedelta(seconds=1)
     unmetered = metered(admin, nodes, end)
     if unmetered:
         print(f"replay: the energy of {len(unmetered)} GPUs up to the end is not known yet; the bill may still grow by it",

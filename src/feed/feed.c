@@ -2,6 +2,7 @@
 #include "feed/feed.h"
 
 #include "base/quantity.h"
+#include "base/timefmt.h"
 #include "feed/spec_parts.h"
 
 #include <stdarg.h>
@@ -196,6 +197,31 @@ static struct sched_spec *build_spec(struct arena *arena, const struct kobj_pod 
 	return build.failed ? NULL : build.spec;
 }
 
+// UIDs are the API server's: random, so that a hash of one is as good as itself.
+static uint64_t owner_of(const struct kobj_pod *pod)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	struct str uid = { NULL, 0 };
+	for (size_t i = 0; i < pod->owners.count; i++) {
+		if (pod->owners.items[i].is_controller)
+			uid = pod->owners.items[i].uid;
+	}
+	for (size_t i = 0; i < uid.len; i++)
+		hash = (hash ^ (unsigned char)uid.data[i]) * UINT64_C(0x100000001b3);
+	return uid.len == 0 ? 0 : hash | 1;
+}
+
+static bool is_evicted(const struct kobj_pod *pod)
+{
+	for (size_t i = 0; i < pod->status.conditions.count; i++) {
+		const struct kobj_condition *condition = &pod->status.conditions.items[i];
+		if (str_eq_c(condition->type, "DisruptionTarget") &&
+		    str_eq_c(condition->reason, FEED_PREEMPTED_REASON))
+			return true;
+	}
+	return false;
+}
+
 bool feed_pod(struct arena *arena, const struct kobj_pod *pod, const struct kobj_unknowns *unknowns,
 	      struct str scheduler_name, struct sched_pod_in *ret_pod)
 {
@@ -215,8 +241,19 @@ bool feed_pod(struct arena *arena, const struct kobj_pod *pod, const struct kobj
 		.is_gated = pod->spec.gates.count > 0,
 		.is_terminating = pod->meta.deleted_s != 0,
 		.spec = spec,
+		.stay = { .grace_s = max_i64(pod->spec.grace_s, 0),
+			  .owner = owner_of(pod),
+			  .never_preempts = str_eq_c(pod->spec.preemption_policy, "Never"),
+			  .is_evicted = is_evicted(pod) },
 	};
 	return true;
+}
+
+int64_t feed_checkpoint_s(const struct kobj_pod *pod)
+{
+	struct str text = kobj_pairs_get(&pod->meta.annotations, STR("gpuaas.io/checkpointed-at"));
+	int64_t at_s;
+	return text.data != NULL && time_parse(text, &at_s, NULL) ? at_s : 0;
 }
 
 int64_t feed_bound_s(const struct kobj_pod *pod)

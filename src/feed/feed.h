@@ -11,6 +11,7 @@
 #define FEED_PLAN_ANNOTATION "gpuaas.io/devices"
 #define FEED_MAC_ANNOTATION "gpuaas.io/devices-mac"
 #define FEED_GPU_RESOURCE "nvidia.com/gpu"
+#define FEED_PREEMPTED_REASON "PreemptionByScheduler" // of the condition DisruptionTarget
 
 // ret_pod->device_uuids is left empty: whether the plan annotation is to be believed is the
 // caller's to say (feed_plan_read). False only at the arena's limit.
@@ -19,6 +20,8 @@ MUST_USE bool feed_pod(struct arena *arena, const struct kobj_pod *pod,
 		       struct sched_pod_in *ret_pod);
 // When the pod came to its node, seconds since 1970, as its condition says; 0: not said.
 int64_t feed_bound_s(const struct kobj_pod *pod);
+// Until when its work is safe, as it says itself; 0: it does not say, or not readably.
+int64_t feed_checkpoint_s(const struct kobj_pod *pod);
 bool feed_pod_is_finished(const struct kobj_pod *pod); // Succeeded or Failed: holds nothing
 MUST_USE bool feed_node(struct arena *arena, const struct kobj_node *node,
 			struct sched_node_in *ret_node);

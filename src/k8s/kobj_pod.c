@@ -13,6 +13,13 @@ static const struct kobj_field META_ROWS[] = {
 };
 const struct kobj_table KOBJ_META = KOBJ_TABLE_OF("ObjectMeta", struct kobj_meta, META_ROWS, true);
 
+static const struct kobj_field OWNER_ROWS[] = {
+	KOBJ_ROW("uid", 4, KOBJ_TEXT, struct kobj_owner, uid),
+	KOBJ_ROW("controller", 6, KOBJ_BOOL, struct kobj_owner, is_controller),
+};
+const struct kobj_table KOBJ_OWNER =
+	KOBJ_TABLE_OF("OwnerReference", struct kobj_owner, OWNER_ROWS, true);
+
 static const struct kobj_field CONDITION_ROWS[] = {
 	KOBJ_ROW("type", 1, KOBJ_TEXT, struct kobj_condition, type),
 	KOBJ_ROW("status", 2, KOBJ_TEXT, struct kobj_condition, status),
@@ -115,7 +122,7 @@ static const struct kobj_field SPEC_ROWS[] = {
 	KOBJ_SUB("volumes", 1, KOBJ_OBJECTS, struct kobj_pod_spec, volumes, &KOBJ_VOLUME),
 	KOBJ_SUB("containers", 2, KOBJ_OBJECTS, struct kobj_pod_spec, containers, &CONTAINER),
 	KOBJ_SKIP("restartPolicy", 3),
-	KOBJ_SKIP("terminationGracePeriodSeconds", 4),
+	KOBJ_ROW("terminationGracePeriodSeconds", 4, KOBJ_INT, struct kobj_pod_spec, grace_s),
 	KOBJ_SKIP("activeDeadlineSeconds", 5),
 	KOBJ_SKIP("dnsPolicy", 6),
 	KOBJ_ROW("nodeSelector", 7, KOBJ_PAIRS, struct kobj_pod_spec, node_selector),
@@ -184,10 +191,24 @@ static const struct kobj_field STATUS_ROWS[] = {
 static const struct kobj_table STATUS =
 	KOBJ_TABLE_OF("PodStatus", struct kobj_pod_status, STATUS_ROWS, true);
 
+static const struct kobj_field POD_META_ROWS[] = {
+	KOBJ_ROW("name", 1, KOBJ_TEXT, struct kobj_pod, meta.name),
+	KOBJ_ROW("namespace", 3, KOBJ_TEXT, struct kobj_pod, meta.namespace_),
+	KOBJ_ROW("uid", 5, KOBJ_TEXT, struct kobj_pod, meta.uid),
+	KOBJ_ROW("resourceVersion", 6, KOBJ_TEXT, struct kobj_pod, meta.resource_version),
+	KOBJ_ROW("creationTimestamp", 8, KOBJ_TIME, struct kobj_pod, meta.created_s),
+	KOBJ_ROW("deletionTimestamp", 9, KOBJ_TIME, struct kobj_pod, meta.deleted_s),
+	KOBJ_ROW("labels", 11, KOBJ_PAIRS, struct kobj_pod, meta.labels),
+	KOBJ_ROW("annotations", 12, KOBJ_PAIRS, struct kobj_pod, meta.annotations),
+	KOBJ_SUB("ownerReferences", 13, KOBJ_OBJECTS, struct kobj_pod, owners, &KOBJ_OWNER),
+};
+static const struct kobj_table POD_META =
+	KOBJ_TABLE_OF("ObjectMeta", struct kobj_pod, POD_META_ROWS, true);
+
 static const struct kobj_field POD_ROWS[] = {
 	KOBJ_SKIP("apiVersion", 0),
 	KOBJ_SKIP("kind", 0),
-	KOBJ_SUB("metadata", 1, KOBJ_PART, struct kobj_pod, meta, &KOBJ_META),
+	{ "metadata", 1, KOBJ_PART, 0, &POD_META },
 	KOBJ_SUB("spec", 2, KOBJ_PART, struct kobj_pod, spec, &SPEC),
 	KOBJ_SUB("status", 3, KOBJ_PART, struct kobj_pod, status, &STATUS),
 };

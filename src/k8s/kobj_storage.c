@@ -2,14 +2,7 @@
 #include "k8s/kobj_storage.h"
 #include "k8s/kobj_tables.h"
 
-static const struct kobj_field OWNER_ROWS[] = {
-	KOBJ_ROW("uid", 4, KOBJ_TEXT, struct kobj_owner, uid),
-	KOBJ_ROW("controller", 6, KOBJ_BOOL, struct kobj_owner, is_controller),
-};
-static const struct kobj_table OWNER =
-	KOBJ_TABLE_OF("OwnerReference", struct kobj_owner, OWNER_ROWS, true);
-
-// Only claims are asked for their owners, so that pods and nodes do not pay for it.
+// Only claims and pods are asked for their owners, so that nodes do not pay for it.
 static const struct kobj_field CLAIM_META_ROWS[] = {
 	KOBJ_ROW("name", 1, KOBJ_TEXT, struct kobj_claim, meta.name),
 	KOBJ_ROW("namespace", 3, KOBJ_TEXT, struct kobj_claim, meta.namespace_),
@@ -17,7 +10,7 @@ static const struct kobj_field CLAIM_META_ROWS[] = {
 	KOBJ_ROW("resourceVersion", 6, KOBJ_TEXT, struct kobj_claim, meta.resource_version),
 	KOBJ_ROW("deletionTimestamp", 9, KOBJ_TIME, struct kobj_claim, meta.deleted_s),
 	KOBJ_ROW("annotations", 12, KOBJ_PAIRS, struct kobj_claim, meta.annotations),
-	KOBJ_SUB("ownerReferences", 13, KOBJ_OBJECTS, struct kobj_claim, owners, &OWNER),
+	KOBJ_SUB("ownerReferences", 13, KOBJ_OBJECTS, struct kobj_claim, owners, &KOBJ_OWNER),
 };
 static const struct kobj_table CLAIM_META =
 	KOBJ_TABLE_OF("ObjectMeta", struct kobj_claim, CLAIM_META_ROWS, true);

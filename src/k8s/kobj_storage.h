@@ -6,10 +6,6 @@
 
 #include "k8s/kobj_types.h"
 
-struct kobj_owner {
-	struct str uid;
-	bool is_controller;
-};
 struct kobj_claim { // PersistentVolumeClaim
 	struct kobj_meta meta;
 	KOBJ_LIST_OF(struct kobj_owner) owners;

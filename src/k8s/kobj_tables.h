@@ -23,4 +23,5 @@
 		type_name, sizeof(type), rows, ARRAY_COUNT(rows), is_open                          \
 	}
 
-extern const struct kobj_table KOBJ_AFFINITY, KOBJ_LABEL_SELECTOR, KOBJ_NODE_SELECTOR, KOBJ_VOLUME;
+extern const struct kobj_table KOBJ_OWNER, KOBJ_AFFINITY, KOBJ_LABEL_SELECTOR, KOBJ_NODE_SELECTOR,
+	KOBJ_VOLUME;

@@ -88,6 +88,11 @@ struct kobj_gate {
 	struct str name;
 };
 
+struct kobj_owner {
+	struct str uid;
+	bool is_controller;
+};
+
 struct kobj_pod_spec {
 	kobj_containers init_containers, containers;
 	KOBJ_LIST_OF(struct kobj_volume) volumes;
@@ -98,7 +103,7 @@ struct kobj_pod_spec {
 	KOBJ_LIST_OF(struct kobj_gate) gates;
 	struct kobj_resources *resources;
 	struct str node_name, scheduler_name, priority_class_name, preemption_policy;
-	int64_t priority;
+	int64_t priority, grace_s; // grace_s: 0 when absent
 	bool host_network, has_resource_claims, has_scheduling_group;
 	int host_users; // tristate
 };
@@ -123,6 +128,7 @@ struct kobj_pod_status {
 };
 struct kobj_pod {
 	struct kobj_meta meta;
+	KOBJ_LIST_OF(struct kobj_owner) owners;
 	struct kobj_pod_spec spec;
 	struct kobj_pod_status status;
 };

@@ -3,6 +3,7 @@
 
 #include "sched/parts.h"
 #include "sched/stock.h"
+#include "sched/victims.h"
 #include "sched/weigh.h"
 
 #include <stdio.h>
@@ -113,6 +114,7 @@ struct sched *sched_new(uint64_t seed)
 	sched->namespaces = map_new(seed);
 	sched->weigh = weigh_new();
 	sched->stock = stock_new(seed);
+	sched->preempt = preempt_new(seed);
 	link_head_init(&sched->parked);
 	link_head_init(&sched->telling);
 	link_head_init(&sched->held);
@@ -153,6 +155,7 @@ void sched_free(struct sched *sched)
 	ASSERT(map_count(sched->shape_by_key) == 0 && map_count(sched->node_by_name) == 0);
 	free_namespaces(sched);
 	stock_free(sched->stock);
+	preempt_free(sched->preempt);
 	map_free(sched->node_by_name);
 	map_free(sched->pod_by_uid);
 	map_free(sched->pod_by_name);

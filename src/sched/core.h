@@ -11,7 +11,6 @@
 enum { DIM_PODS, DIM_CPU, DIM_MEMORY, DIM_GPU, DIMS_FIXED };
 #define DIM_NONE UINT32_MAX // no node names the resource
 enum { FACTS_FRESH_MS = 5000, RETRY_FIRST_MS = 1000, RETRY_MAX_MS = 60000 };
-enum { TERMINATING_MS = 30000 }; // the grace that a pod has unless it says otherwise
 
 struct column { // one resource over all node slots
 	char *name;
@@ -63,6 +62,7 @@ struct sched {
 	uint32_t touched_count;
 	bool wakes_all, wakes_near, wakes_volumes; // near: a pod came to a node
 	struct stock *stock;
+	struct preempt *preempt;
 	int64_t now_ms;
 	size_t heads_per_pool, head_count;
 	struct head *heads[SCHED_HEADS_MAX]; // in queue order

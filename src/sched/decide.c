@@ -3,6 +3,7 @@
 // that fits nowhere is parked until a node that changed has room for it.
 #include "sched/parts.h"
 #include "sched/stock.h"
+#include "sched/victims.h"
 
 static void wake_due(struct sched *sched)
 {
@@ -109,6 +110,7 @@ static bool collect(const struct check *check, struct sched_facts *ret_facts)
 {
 	struct sched *sched = check->sched;
 	*ret_facts = (struct sched_facts){ .count = 0 };
+	bool preempts = sched->preempt->rules.mode != SCHED_PREEMPT_OFF;
 	const uint64_t preemptible = code_bit(SCHED_CODE_RESOURCE_SHORT) |
 				     code_bit(SCHED_CODE_TOO_MANY_PODS);
 	bool has_lower = pod_has_lower(sched, check->pod->key.priority);
@@ -121,10 +123,15 @@ static bool collect(const struct check *check, struct sched_facts *ret_facts)
 		known++;
 		uint64_t fails = filter_collect(check, node, ret_facts);
 		fits = fits || fails == 0;
-		bool is_held = has_lower && fails != 0 && (fails & ~preemptible) == 0 &&
-			       filter_room_without_lower(check, node);
+		if (!has_lower || fails == 0 || (fails & ~preemptible) != 0)
+			continue;
+		bool is_held = filter_room_without_lower(check, node);
 		if (is_held)
 			facts_add(ret_facts, SCHED_CODE_HELD_BY_LOWER, 0)->nodes++;
+		if (is_held && preempts && !filter_room_without_victims(check, node))
+			facts_add(ret_facts, SCHED_CODE_LOWER_PROTECTED, 0)->nodes++;
+		if (!is_held && preempts)
+			filter_note_short(check, node, ret_facts);
 	}
 	if (known == 0)
 		(void)facts_add(ret_facts, SCHED_CODE_NO_NODES, 0);
@@ -144,7 +151,7 @@ static bool facts_equal(const struct sched_facts *a, const struct sched_facts *b
 	return true;
 }
 
-static bool collect_of(struct sched *sched, struct pod *pod, struct sched_facts *ret_facts)
+bool decide_collect(struct sched *sched, struct pod *pod, struct sched_facts *ret_facts)
 {
 	shape_ready(sched, pod->shape);
 	struct affinity *affinity = affinity_new(sched, pod);
@@ -163,6 +170,7 @@ static void park(struct sched *sched, struct shape *shape, const struct sched_fa
 	bool is_due = shape->told_ms + FACTS_FRESH_MS <= sched->now_ms;
 	shape_park(sched, shape);
 	reserve_parked(sched, first_pod(shape));
+	preempt_parked(sched, shape);
 	if (!is_same && !is_first && !is_new_code && !is_due) {
 		shape->is_stale = true;
 	} else if (!is_same) {
@@ -182,6 +190,7 @@ static void hold(struct sched *sched, struct pod *pod, const struct sched_facts 
 	pod_set_facts(pod, facts);
 	pod_wait(sched, pod, PLACE_HELD);
 	reserve_parked(sched, pod);
+	preempt_parked(sched, pod->shape);
 }
 
 static struct node *find_node(struct sched *sched, struct pod *pod)
@@ -235,7 +244,7 @@ static bool try_shape(struct sched *sched, struct shape *shape, struct sched_dec
 		return true;
 	}
 	struct sched_facts facts;
-	bool fits = collect_of(sched, pod, &facts);
+	bool fits = decide_collect(sched, pod, &facts);
 	ASSERT(!fits); // both ways of asking must agree
 	if (affinity_is_special(sched, pod))
 		hold(sched, pod, &facts);
@@ -257,12 +266,13 @@ static void put_seconds(const struct sched *sched, const struct pod *pod, struct
 	}
 }
 
-static void lend_facts(struct sched *sched, struct pod *pod, const struct sched_facts *facts,
-		       struct sched_decision *ret)
+void decide_lend(struct sched *sched, struct pod *pod, const struct sched_facts *facts,
+		 struct sched_decision *ret)
 {
-	uint64_t codes = facts_codes(facts);
 	lend_pod(pod, ret);
 	sched->told = *facts;
+	preempt_note(sched, pod, &sched->told);
+	uint64_t codes = facts_codes(&sched->told);
 	put_seconds(sched, pod, &sched->told);
 	ret->verb = pod->state == SCHED_STATE_REFUSED ? SCHED_REFUSE : SCHED_WAIT;
 	ret->facts = &sched->told;
@@ -280,7 +290,7 @@ static const struct sched_facts *facts_of(struct sched *sched, struct pod *pod)
 		pod_set_facts(pod, NULL);
 		return pod->shape->facts_gen == 0 ? NULL : &pod->shape->facts;
 	}
-	if (collect_of(sched, pod, &facts)) {
+	if (decide_collect(sched, pod, &facts)) {
 		shape_activate(sched, pod->shape);
 		return NULL;
 	}
@@ -309,7 +319,7 @@ static bool tell(struct sched *sched, struct pod *pod, struct sched_decision *re
 	if (facts == NULL || pod->told_hash == hash)
 		return false;
 	pod->told_hash = hash;
-	lend_facts(sched, pod, facts, ret);
+	decide_lend(sched, pod, facts, ret);
 	return true;
 }
 
@@ -358,7 +368,7 @@ bool sched_next(struct sched *sched, int64_t now_ms, struct sched_decision *ret)
 			if (try_shape(sched, LINK_OF(first, struct shape, active), ret))
 				return true;
 		}
-		if (tell_pod(sched, ret) || tell_shape(sched, ret))
+		if (tell_pod(sched, ret) || tell_shape(sched, ret) || preempt_next(sched, ret))
 			return true;
 	} while (tree_first(&sched->active) != NULL);
 	return false;
@@ -366,7 +376,7 @@ bool sched_next(struct sched *sched, int64_t now_ms, struct sched_decision *ret)
 
 int64_t sched_wake_ms(const struct sched *sched)
 {
-	int64_t wake_ms = reserve_wake_ms(sched);
+	int64_t wake_ms = min_i64(reserve_wake_ms(sched), preempt_wake_ms(sched));
 	for (const struct link *at = sched->backoff.next; at != &sched->backoff; at = at->next)
 		wake_ms = min_i64(wake_ms, LINK_OF((uintptr_t)at, struct pod, in_place)->retry_ms);
 	for (const struct link *at = sched->parked.next; at != &sched->parked; at = at->next) {
@@ -417,8 +427,10 @@ bool sched_explain(struct sched *sched, struct str namespace_, struct str name,
 			ret->facts = *pod->facts;
 		return true;
 	}
-	if (collect_of(sched, pod, &ret->facts)) // it is about to be decided
+	if (decide_collect(sched, pod, &ret->facts)) // it is about to be decided
 		ret->facts.count = 0;
+	else
+		preempt_note(sched, pod, &ret->facts);
 	put_seconds(sched, pod, &ret->facts);
 	return true;
 }

@@ -56,6 +56,7 @@ static struct str number_text(const struct sched_spec *spec, const struct sched_
 	switch ((int)fact->code) {
 	case SCHED_CODE_RESOURCE_SHORT:
 	case SCHED_CODE_RESOURCE_TOO_LARGE:
+	case SCHED_CODE_PREEMPTION_SHORT:
 		return amount_text(arena, spec->amounts[fact->detail].resource, number);
 	case SCHED_CODE_GPU_MEMORY:
 		return str_of(arena_printf(arena, "%lld MiB a GPU", (long long)number));
@@ -87,6 +88,11 @@ struct sched_reason sched_fact_text(const struct sched *sched, struct str namesp
 	if (pod == NULL)
 		return reason;
 	const struct sched_spec *spec = pod->shape->spec;
+	if (fact->code == SCHED_CODE_PREEMPTING) {
+		reason.need = str_of(arena_printf(arena, "%lld pods on " STR_FMT,
+						  (long long)fact->need, STR_ARG(pod->nominated)));
+		return reason;
+	}
 	if (fact->code <= SCHED_CODE_INVALID_OBJECT && fact->detail < spec->refusal_count) {
 		reason.need = arena_dup(arena, spec->refusals[fact->detail].detail);
 		return reason;
@@ -99,7 +105,8 @@ struct sched_reason sched_fact_text(const struct sched *sched, struct str namesp
 		return reason;
 	}
 	bool is_amount = fact->code == SCHED_CODE_RESOURCE_SHORT ||
-			 fact->code == SCHED_CODE_RESOURCE_TOO_LARGE;
+			 fact->code == SCHED_CODE_RESOURCE_TOO_LARGE ||
+			 fact->code == SCHED_CODE_PREEMPTION_SHORT;
 	if (is_amount && fact->detail >= spec->amount_count)
 		return reason;
 	reason.need = number_text(spec, fact, fact->need, arena);

@@ -18,7 +18,13 @@ void shape_drop_pod(struct sched *sched, struct pod *pod);
 void shape_tell(struct sched *sched, struct shape *shape); // its facts are new
 bool shape_is_static_fit(const struct shape *shape, uint32_t slot);
 
+// decide.c: facts over all nodes; true when a node has no reason against it
+bool decide_collect(struct sched *sched, struct pod *pod, struct sched_facts *ret_facts);
+void decide_lend(struct sched *sched, struct pod *pod, const struct sched_facts *facts,
+		 struct sched_decision *ret); // as a pod that waits or is refused
+
 // pods.c
+void pod_add_amounts(struct sched *sched, struct pod *pod, int64_t sign); // to its node
 void pod_account(struct sched *sched, struct pod *pod, struct node *node);
 bool pod_has_lower(const struct sched *sched, int64_t priority); // on some node
 void pod_unaccount(struct sched *sched, struct pod *pod);
@@ -61,6 +67,11 @@ uint64_t filter_collect(const struct check *check, const struct node *node,
 			struct sched_facts *facts);
 // Whether amounts would suffice without the pods of lower priority on the node.
 bool filter_room_without_lower(const struct check *check, const struct node *node);
+// The same with those alone that may be asked to leave now.
+bool filter_room_without_victims(const struct check *check, const struct node *node);
+// Adds what is short even without all pods of lower priority, if there are any.
+void filter_note_short(const struct check *check, const struct node *node,
+		       struct sched_facts *facts);
 bool filter_has_room(const struct sched *sched, const struct shape *shape, const struct node *node);
 bool filter_device(const struct sched_spec *spec, const struct device *device);
 bool filter_device_kind(const struct sched_spec *spec, const struct device *device); // free or not

@@ -9,7 +9,15 @@
 #include "sched/tree.h"
 
 struct head;
+struct fate;
+struct keep;
 struct node;
+
+struct again { // when a shape asks next whether others can make room
+	uint64_t gen;
+	int64_t tried_ms, due_ms;
+	uint32_t failures;
+};
 
 struct shape {
 	struct arena *arena; // of spec and key
@@ -32,6 +40,7 @@ struct shape {
 	int64_t told_ms;          // when its pods were told last
 	struct tree_node *cursor; // next pod to be told of the facts
 	uint64_t apart_gen;       // sched->apart_gen when its pods were told
+	struct again again;
 };
 
 typedef enum pod_place { // where a waiting pod is kept
@@ -53,8 +62,14 @@ struct pod {
 	struct tree_node in_queue, in_shape;
 	struct node *node;        // assumed or bound
 	int64_t bound_ms, end_ms; // expected, if it is on a node
-	struct head *head;        // its reservation, if it waits
-	struct str nominated;     // the node that is kept for it; empty: none
+	struct sched_stay stay;
+	struct fate *fate;             // leaves for another; NULL: not asked to
+	struct keep *keep;             // waits with a node kept; NULL: none
+	int64_t leaving_ms, spared_ms; // since when, until when
+	int64_t since_ms;              // first seen
+	int64_t made_s;       // by its own word; the key may have the place of an evicted one
+	struct head *head;    // its reservation, if it waits
+	struct str nominated; // the node that is kept for it; empty: none
 	struct link on_node, in_apart, in_place, in_tell, in_nominated;
 	int64_t retry_ms;
 	uint32_t failures;

@@ -2,6 +2,7 @@
 // The ledger of pods: what they take from nodes, where they wait.
 #include "sched/parts.h"
 #include "sched/stock.h"
+#include "sched/victims.h"
 #include "sched/weigh.h"
 
 #include <stdlib.h>
@@ -32,7 +33,7 @@ void pod_set_facts(struct pod *pod, const struct sched_facts *facts)
 	*pod->facts = *facts;
 }
 
-static void add_amounts(struct sched *sched, struct pod *pod, int64_t sign)
+void pod_add_amounts(struct sched *sched, struct pod *pod, int64_t sign)
 {
 	const struct sched_spec *spec = pod->shape->spec;
 	uint32_t slot = pod->node->slot;
@@ -96,7 +97,7 @@ void pod_account(struct sched *sched, struct pod *pod, struct node *node)
 {
 	ASSERT(pod->node == NULL);
 	pod->node = node;
-	add_amounts(sched, pod, 1);
+	pod_add_amounts(sched, pod, 1);
 	weigh_touch(sched->weigh, node->slot);
 	link_add(&node->pods, &pod->on_node);
 	count_priority(sched, pod->key.priority, 1);
@@ -112,7 +113,7 @@ void pod_unaccount(struct sched *sched, struct pod *pod)
 {
 	struct node *node = pod->node;
 	ASSERT(node != NULL);
-	add_amounts(sched, pod, -1);
+	pod_add_amounts(sched, pod, -1);
 	link_drop(&pod->on_node);
 	count_priority(sched, pod->key.priority, -1);
 	stock_use(sched, pod, -1);
@@ -177,6 +178,7 @@ void pod_leave(struct sched *sched, struct pod *pod)
 	leave_place(sched, pod);
 	nominate_unlink(sched, pod);
 	reserve_leave(sched, pod);
+	preempt_leave(sched, pod);
 	if (tree_has(&pod->in_queue))
 		tree_remove(&sched->queue, &pod->in_queue);
 	if (link_is_in(&pod->in_tell))
@@ -193,11 +195,14 @@ static struct pod *new_pod(struct sched *sched, const struct sched_pod_in *in)
 	pod->texts = core_texts_copy(texts, 3);
 	pod->uid = pod->texts[0];
 	pod->key = (struct tree_key){ .priority = in->priority,
-				      .created_s = in->created_s,
+				      .created_s = preempt_inherit(sched, in),
 				      .namespace_ = pod->texts[1],
 				      .name = pod->texts[2],
 				      .duration_s = in->spec->duration_s };
 	pod->labels = core_labels_copy(&in->labels);
+	pod->stay = in->stay;
+	pod->made_s = in->created_s;
+	pod->since_ms = sched->now_ms;
 	pod->shape = shape_ref(sched, in);
 	if (in->is_ours)
 		weigh_note(sched->weigh, in->spec);
@@ -224,10 +229,11 @@ static bool labels_equal(const struct sched_labels *a, const struct sched_labels
 void pod_expect(struct sched *sched, struct pod *pod, int64_t bound_ms)
 {
 	int64_t duration_ms = 1000 * pod->key.duration_s;
+	int64_t grace_s = pod->stay.grace_s == 0 ? SCHED_GRACE_S : pod->stay.grace_s;
 	pod->bound_ms = bound_ms;
 	pod->end_ms = duration_ms == 0 ? SCHED_NEVER_MS : bound_ms + duration_ms;
-	if (pod->is_terminating)
-		pod->end_ms = min_i64(pod->end_ms, sched->now_ms + TERMINATING_MS);
+	if (pod->is_terminating || pod->fate != NULL)
+		pod->end_ms = min_i64(pod->end_ms, pod->leaving_ms + 1000 * grace_s);
 	if (pod->node != NULL)
 		core_load_changed(sched, pod->node);
 }
@@ -237,7 +243,7 @@ static void swap_shape(struct sched *sched, struct pod *pod, const struct sched_
 {
 	struct shape *shape = shape_ref(sched, in);
 	if (pod->node != NULL) {
-		add_amounts(sched, pod, -1);
+		pod_add_amounts(sched, pod, -1);
 		stock_use(sched, pod, -1);
 		set_apart(sched, pod, false);
 		core_touch(sched, pod->node);
@@ -245,7 +251,7 @@ static void swap_shape(struct sched *sched, struct pod *pod, const struct sched_
 	shape_unref(sched, pod->shape);
 	pod->shape = shape;
 	if (pod->node != NULL) {
-		add_amounts(sched, pod, 1);
+		pod_add_amounts(sched, pod, 1);
 		stock_use(sched, pod, 1);
 		set_apart(sched, pod, shape->spec->apart_count > 0);
 		sched->wakes_all = true;
@@ -259,13 +265,15 @@ static bool take_over(struct sched *sched, struct pod *pod, const struct sched_p
 	struct shape *shape = shape_ref(sched, in);
 	bool is_same_shape = shape == pod->shape;
 	bool is_same_labels = labels_equal(&pod->labels, &in->labels);
-	bool is_same_key = pod->key.priority == in->priority &&
-			   pod->key.created_s == in->created_s &&
+	bool is_same_key = pod->key.priority == in->priority && pod->made_s == in->created_s &&
 			   pod->key.duration_s == in->spec->duration_s;
 	shape_unref(sched, shape);
 	pod->is_ours = in->is_ours;
 	bool begins_to_end = in->is_terminating && !pod->is_terminating;
 	pod->is_terminating = in->is_terminating;
+	if (begins_to_end)
+		pod->leaving_ms = sched->now_ms;
+	pod->stay = in->stay;
 	if (begins_to_end && pod->node != NULL)
 		pod_expect(sched, pod, pod->bound_ms);
 	if (is_same_shape && is_same_labels && is_same_key)
@@ -281,7 +289,8 @@ static bool take_over(struct sched *sched, struct pod *pod, const struct sched_p
 	}
 	if (pod->node == NULL) { // Kubernetes lets nobody change the priority of a running pod
 		pod->key.priority = in->priority;
-		pod->key.created_s = in->created_s;
+		if (pod->made_s != in->created_s)
+			pod->key.created_s = pod->made_s = in->created_s;
 	}
 	pod->key.duration_s = in->spec->duration_s;
 	if (pod->node != NULL)
@@ -372,6 +381,9 @@ void sched_pod_set(struct sched *sched, const struct sched_pod_in *in)
 		pod = new_pod(sched, in);
 		pod->is_ours = in->is_ours;
 		pod->is_terminating = in->is_terminating;
+		pod->leaving_ms = sched->now_ms;
+		if (in->is_terminating && in->stay.is_evicted)
+			preempt_bequeath(sched, pod);
 	} else {
 		is_changed = take_over(sched, pod, in);
 	}
@@ -381,8 +393,11 @@ void sched_pod_set(struct sched *sched, const struct sched_pod_in *in)
 		return; // the bind is on its way; its result or the next event of the watch tells
 	else
 		set_waiting(sched, pod, in, is_changed);
-	if (in->node.len == 0)
+	bool is_told = in->node.len == 0 && !preempt_keeps(pod);
+	if (is_told && !str_eq(pod->nominated, in->nominated)) {
 		nominate_set(sched, pod, in->nominated);
+		preempt_nominated(sched, pod);
+	}
 }
 
 void sched_pod_remove(struct sched *sched, struct str uid)
@@ -399,6 +414,7 @@ void sched_pod_remove(struct sched *sched, struct str uid)
 	(void)map_remove(sched->pod_by_uid, pod->uid);
 	shape_unref(sched, pod->shape);
 	free((void *)(uintptr_t)pod->nominated.data);
+	free(pod->fate);
 	free(pod->labels.items);
 	free(pod->texts);
 	free(pod);

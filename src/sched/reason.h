@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The closed set of reasons why a pod does not run yet. A fact is one reason with its numbers:
-// how many nodes fail the check, what the pod needs and what the best node has. Facts are small
-// and numeric, texts are made when somebody asks. The table is the documentation: code, scope,
-// what it says, what would unblock it.
+// The closed set of reasons why a pod does not run yet. The table is the documentation: code,
+// scope, what it says, what would unblock it. What is told of a pod is in fact.h.
 #pragma once
-
-#include "base/arena.h"
-#include "base/buf.h"
 
 // Scope POD: the pod itself, no node can help. NODE: counted over nodes. Codes are stable names.
 #define SCHED_REASONS(X)                                                                           \
@@ -92,8 +87,19 @@
 	X(TOPOLOGY_SPREAD, "TopologySpreadUnmet", NODE, "would break its topology spread",         \
 	  "raise maxSkew or add nodes in the emptier domains")                                     \
 	X(HELD_BY_LOWER, "HeldByLowerPriority", NODE,                                              \
-	  "would fit if pods of lower priority made room, and preemption is not there yet",        \
-	  "end pods of lower priority, or wait")                                                   \
+	  "would fit if pods of lower priority made room",                                         \
+	  "wait until they are evicted for it; with preemption off, end them")                     \
+	X(LOWER_PROTECTED, "LowerPriorityProtected", NODE,                                         \
+	  "finds pods of lower priority that may not be evicted now: minimum run time, "           \
+	  "disruption budget, another scheduler's",                                                \
+	  "wait until they may be, or raise the budget")                                           \
+	X(PREEMPTION_SHORT, "PreemptionNotEnough", NODE,                                           \
+	  "would not fit either if all pods of lower priority left",                               \
+	  "ask for less, or wait until pods of the same or higher priority end")                   \
+	X(PREEMPTION_NEVER, "PreemptionNever", POD, "has the preemption policy Never",             \
+	  "wait, or use a priority class that may preempt")                                        \
+	X(PREEMPTING, "WaitsForEvicted", POD, "waits for pods that leave the node kept for it",    \
+	  "nothing: it starts when they have ended")                                               \
 	X(RESERVED, "ReservedForHead", NODE, "finds room that is kept for a pod before it",        \
 	  "set or shorten gpuaas.io/duration, or wait until that pod has started")                 \
 	X(NOMINATED, "NominatedForOther", NODE,                                                    \
@@ -108,29 +114,3 @@ typedef enum sched_code {
 #undef X
 		SCHED_CODES
 } sched_code;
-
-enum { SCHED_FACTS_MAX = 24 };
-
-struct sched_fact {
-	sched_code code;
-	uint32_t detail; // resource dimension, or index of the spec's refusal
-	uint32_t nodes;  // that fail this check; 0 for the scope POD
-	int64_t need, have;
-};
-struct sched_facts {
-	struct sched_fact items[SCHED_FACTS_MAX];
-	size_t count;
-	struct sched_fact spill; // what is beyond the limit is counted here and not shown
-};
-
-struct sched_reason { // as shown to people and written to files; texts in the caller's arena
-	const char *code, *next;
-	struct str need, have;
-	uint32_t nodes;
-};
-
-// The JSON object that files and answers show: code, need, have, nodes, next.
-void sched_reason_put(const struct sched_reason *reason, struct buf *out);
-const char *sched_code_name(sched_code code);
-const char *sched_code_next(sched_code code);
-bool sched_code_is_pod(sched_code code);

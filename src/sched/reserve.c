@@ -4,6 +4,7 @@
 // that node only when they end before, or use what the head leaves. What is computed for a node
 // is kept until something changes on it.
 #include "sched/reserve.h"
+#include "sched/victims.h"
 
 #include <stdlib.h>
 
@@ -331,7 +332,8 @@ void sched_heads_set(struct sched *sched, size_t per_pool)
 bool reserve_allows(struct sched *sched, const struct pod *pod, const struct node *node)
 {
 	const struct head *head = node->reserved;
-	if (head == NULL || !is_before(head->pod, pod))
+	if (head == NULL || !is_before(head->pod, pod) ||
+	    (head->pod->stay.never_preempts && preempt_makes_room(sched, pod)))
 		return true;
 	int64_t duration_ms = 1000 * pod->key.duration_s;
 	if (head->start_ms != SCHED_NEVER_MS && duration_ms > 0 &&

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Filters that depend on the pods of a node: amounts, devices, ports.
-#include "sched/parts.h"
+#include "sched/victims.h"
 
 static int64_t free_of(const struct sched *sched, uint32_t dim, const struct node *node)
 {
@@ -81,12 +81,26 @@ bool filter_fits(const struct check *check, const struct node *node)
 	       reserve_allows(check->sched, check->pod, node);
 }
 
-static int64_t held_by_lower(const struct check *check, const struct node *node, uint32_t dim)
+typedef bool counts_fn(const struct check *check, const struct pod *pod);
+
+static bool is_lower(const struct check *check, const struct pod *pod)
+{
+	return pod->key.priority < check->pod->key.priority;
+}
+
+static bool is_victim(const struct check *check, const struct pod *pod)
+{
+	return victims_is_leaving(check->sched, pod) ||
+	       victims_may_take(check->sched, pod, check->pod->key.priority);
+}
+
+static int64_t held_by(const struct check *check, const struct node *node, uint32_t dim,
+		       counts_fn *counts)
 {
 	int64_t sum = 0;
 	for (const struct link *at = node->pods.next; at != &node->pods; at = at->next) {
 		const struct pod *pod = LINK_OF((uintptr_t)at, struct pod, on_node);
-		if (pod->key.priority >= check->pod->key.priority)
+		if (!counts(check, pod))
 			continue;
 		if (dim == DIM_PODS)
 			sum++;
@@ -98,10 +112,11 @@ static int64_t held_by_lower(const struct check *check, const struct node *node,
 	return sum;
 }
 
-bool filter_room_without_lower(const struct check *check, const struct node *node)
+static bool has_room_without(const struct check *check, const struct node *node, counts_fn *counts)
 {
 	const struct sched_spec *spec = check->shape->spec;
-	if (free_of(check->sched, DIM_PODS, node) + held_by_lower(check, node, DIM_PODS) < 1)
+	int64_t pods = free_of(check->sched, DIM_PODS, node);
+	if (pods < 1 && pods + held_by(check, node, DIM_PODS, counts) < 1)
 		return false;
 	for (size_t i = 0; i < spec->amount_count; i++) {
 		uint32_t dim = check->shape->dims[i];
@@ -109,11 +124,21 @@ bool filter_room_without_lower(const struct check *check, const struct node *nod
 			return false;
 		int64_t have = free_of(check->sched, dim, node);
 		if (have < spec->amounts[i].amount)
-			have += held_by_lower(check, node, dim);
+			have += held_by(check, node, dim, counts);
 		if (have < spec->amounts[i].amount)
 			return false;
 	}
 	return true;
+}
+
+bool filter_room_without_lower(const struct check *check, const struct node *node)
+{
+	return has_room_without(check, node, is_lower);
+}
+
+bool filter_room_without_victims(const struct check *check, const struct node *node)
+{
+	return has_room_without(check, node, is_victim);
 }
 
 uint64_t facts_codes(const struct sched_facts *facts)
@@ -149,6 +174,22 @@ static void note(struct sched_facts *facts, sched_code code, uint32_t detail, in
 	fact->have = fact->nodes == 0 ? have : max_i64(fact->have, have);
 	fact->need = need;
 	fact->nodes++;
+}
+
+void filter_note_short(const struct check *check, const struct node *node,
+		       struct sched_facts *facts)
+{
+	const struct sched_spec *spec = check->shape->spec;
+	for (size_t i = 0; i < spec->amount_count; i++) {
+		uint32_t dim = check->shape->dims[i];
+		int64_t need = spec->amounts[i].amount;
+		if (dim == DIM_NONE || free_of(check->sched, dim, node) >= need)
+			continue;
+		int64_t held = held_by(check, node, dim, is_lower);
+		int64_t have = free_of(check->sched, dim, node) + held;
+		if (held > 0 && have < need)
+			note(facts, SCHED_CODE_PREEMPTION_SHORT, (uint32_t)i, need, have);
+	}
 }
 
 // others: what fails apart from amounts; where the kind of GPU is wrong, there is no point in

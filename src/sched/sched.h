@@ -7,8 +7,9 @@
 // removal. Inputs are copied. What is returned is borrowed until the next call.
 #pragma once
 
-#include "sched/reason.h"
+#include "sched/preempt.h"
 #include "sched/storage.h"
+#include "sched/view.h"
 
 struct sched;
 
@@ -54,10 +55,18 @@ struct sched_pod_in {
 	const struct str *device_uuids; // plan of a bound pod, already checked
 	size_t device_count;
 	int64_t bound_ms; // when it was bound, by the clock of sched_next; 0: now
+	struct sched_stay stay;
 	const struct sched_spec *spec;
 };
 
-typedef enum sched_verb { SCHED_BIND, SCHED_WAIT, SCHED_REFUSE } sched_verb;
+// NOMINATE: the node is kept for the pod; empty: no longer. EVICT: the same, and victims leave it.
+typedef enum sched_verb {
+	SCHED_BIND,
+	SCHED_WAIT,
+	SCHED_REFUSE,
+	SCHED_NOMINATE,
+	SCHED_EVICT
+} sched_verb;
 
 struct sched_grant { // one device of a bind
 	struct str container, uuid;
@@ -71,33 +80,10 @@ struct sched_decision {
 	size_t grant_count;
 	const struct sched_claim_bind *claim_binds; // to be done, and come true, before the bind
 	size_t claim_bind_count;
-	const struct sched_facts *facts; // of WAIT and REFUSE
+	const struct sched_facts *facts; // NULL: of BIND, and of a node no longer kept
 	bool is_same_codes;              // only numbers changed since the last one about this pod
-};
-
-typedef enum sched_state {
-	SCHED_STATE_GATED,
-	SCHED_STATE_REFUSED,
-	SCHED_STATE_WAITING,
-	SCHED_STATE_ASSUMED,
-	SCHED_STATE_BOUND,
-} sched_state;
-
-struct sched_explanation {
-	sched_state state;
-	size_t position; // 1 is the head of the queue; 0: not waiting
-	struct str node;
-	struct str reserved_node; // kept for it while it waits; empty: none
-	int64_t reserved_ms;      // from when it will fit there; SCHED_NEVER_MS: cannot be told
-	struct sched_facts facts;
-};
-struct sched_reservation { // a node kept for a pod that waits at the head of a pool
-	struct str uid, node;
-	int64_t start_ms; // when it will fit there, by expected ends; SCHED_NEVER_MS
-};
-struct sched_counts {
-	size_t nodes, shapes, waiting, gated, refused, assumed, bound;
-	size_t waiting_by_code[SCHED_CODES]; // pods that wait with this reason
+	const struct sched_victim *victims;
+	size_t victim_count;
 };
 
 struct sched *sched_new(uint64_t seed);

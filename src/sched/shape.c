@@ -144,7 +144,7 @@ static struct sched_spec *copy_spec(struct arena *arena, const struct sched_spec
 static void put_key(const struct sched_pod_in *pod, struct buf *out)
 {
 	const struct sched_spec *spec = pod->spec;
-	buf_printf(out, "%lld:", (long long)pod->priority);
+	buf_printf(out, pod->stay.never_preempts ? "%lldn:" : "%lld:", (long long)pod->priority);
 	sched_spec_key(spec, out);
 	if (spec->near_count + spec->apart_count + spec->spread_count == 0)
 		return;

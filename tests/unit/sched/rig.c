@@ -78,6 +78,8 @@ static void put_pod(struct rig *rig, const json_t *value)
 	if (pod.spec.scheduler_name.len == 0)
 		pod.spec.scheduler_name = STR("gpuaas");
 	must(feed_pod(rig->arena, &pod, &unknowns, STR("gpuaas"), &in), "pod", NULL);
+	in.stay.checkpoint_ms = 1000 * feed_checkpoint_s(&pod);
+	in.bound_ms = 1000 * feed_bound_s(&pod);
 	struct str plan = kobj_pairs_get(&pod.meta.annotations, STR(FEED_PLAN_ANNOTATION));
 	struct str *uuids = NULL;
 	if (plan.data != NULL && feed_plan_read(rig->arena, plan, &uuids, &in.device_count))
@@ -143,7 +145,7 @@ const char *rig_next(struct rig *rig)
 	if (!sched_next(rig->sched, rig->now_ms, &rig->decision))
 		return "-";
 	const struct sched_decision decision = rig->decision;
-	static const char *const VERBS[] = { "bind", "wait", "refuse" };
+	static const char *const VERBS[] = { "bind", "wait", "refuse", "nominate", "evict" };
 	buf_printf(&out, "%s " STR_FMT, VERBS[decision.verb], STR_ARG(decision.name));
 	if (decision.verb == SCHED_BIND) {
 		buf_printf(&out, " " STR_FMT " [", STR_ARG(decision.node));
@@ -151,6 +153,11 @@ const char *rig_next(struct rig *rig)
 			buf_printf(&out, i > 0 ? ",%lld" : "%lld",
 				   (long long)decision.grants[i].index);
 		buf_put_byte(&out, ']');
+	} else if (decision.verb >= SCHED_NOMINATE) {
+		buf_printf(&out, " " STR_FMT, STR_ARG(decision.node));
+		for (size_t i = 0; i < decision.victim_count; i++)
+			buf_printf(&out, i > 0 ? "," STR_FMT : " " STR_FMT,
+				   STR_ARG(decision.victims[i].name));
 	} else {
 		put_facts(rig, &decision, &out);
 	}

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cheapest victims for one pod. On each node those that leave anyway are taken off the ledger,
+// then all that may be asked to leave; if the pod fits, they are put back one by one, the dearest
+// first, as long as it still fits. What remains is minimal: none of it can stay. Nodes are compared
+// by the highest priority among the victims, the work that is lost, their number, and what they
+// have had in all.
+#include "sched/victims.h"
+
+#include "sched/stock.h"
+
+#include <stdlib.h>
+
+enum { CANDIDATES_MAX = 256 };
+#define LOOKS_MAX INT64_C(4000000) // at pods, in one search
+
+struct candidate {
+	struct pod *pod;
+	struct budget *budget;
+	int64_t lost, held;
+	uint64_t devices; // that it held
+	bool is_off, was_apart;
+};
+
+struct trial { // of one pod on one node
+	struct sched *sched;
+	struct pod *pod;
+	struct node *node;
+	struct candidate leaving[CANDIDATES_MAX], items[CANDIDATES_MAX];
+	size_t leaving_count, count;
+	struct pod **all; // of the node, in order
+	size_t all_count, all_cap;
+	int64_t looks_left;
+};
+
+bool victims_is_leaving(const struct sched *sched, const struct pod *pod)
+{
+	bool is_asked = pod->is_terminating || pod->fate != NULL;
+	int64_t grace_ms = 1000 * (pod->stay.grace_s == 0 ? SCHED_GRACE_S : pod->stay.grace_s);
+	return is_asked && sched->now_ms <= pod->leaving_ms + grace_ms + LEAVE_LATE_MS;
+}
+
+int64_t victims_lost_ms(const struct sched *sched, const struct pod *pod)
+{
+	int64_t safe_ms = min_i64(pod->stay.checkpoint_ms, sched->now_ms);
+	return max_i64(sched->now_ms - max_i64(pod->bound_ms, safe_ms), 0);
+}
+
+static bool is_of_lower(const struct pod *pod, int64_t priority)
+{
+	return pod->state == SCHED_STATE_BOUND && pod->is_ours && !pod->is_terminating &&
+	       pod->fate == NULL && pod->key.priority < priority;
+}
+
+static int64_t ripe_ms(const struct sched *sched, const struct pod *pod)
+{
+	return max_i64(pod->bound_ms + sched->preempt->rules.min_run_ms, pod->spared_ms);
+}
+
+bool victims_may_take(const struct sched *sched, const struct pod *pod, int64_t priority)
+{
+	size_t budget_count = 0;
+	if (!is_of_lower(pod, priority) || ripe_ms(sched, pod) > sched->now_ms)
+		return false;
+	const struct budget *budget = budget_find(sched, pod, &budget_count);
+	return budget_count == 0 || (budget_count == 1 && budget->left > 0);
+}
+
+int64_t victims_ripe_ms(const struct sched *sched, int64_t priority)
+{
+	int64_t first_ms = INT64_MAX;
+	for (uint32_t slot = 0; slot < sched->slot_count; slot++) {
+		const struct node *node = sched->nodes[slot];
+		const struct link *head = node == NULL ? NULL : &node->pods;
+		for (const struct link *at = head == NULL ? NULL : head->next; at != head;
+		     at = at->next) {
+			const struct pod *pod = LINK_OF((uintptr_t)at, struct pod, on_node);
+			int64_t at_ms = ripe_ms(sched, pod);
+			if (is_of_lower(pod, priority) && at_ms > sched->now_ms)
+				first_ms = min_i64(first_ms, at_ms);
+		}
+	}
+	return first_ms;
+}
+
+// ---- off the ledger and back
+
+static void take_off(struct trial *trial, struct candidate *item)
+{
+	struct sched *sched = trial->sched;
+	struct node *node = item->pod->node;
+	ASSERT(!item->is_off && node != NULL);
+	pod_add_amounts(sched, item->pod, -1);
+	stock_use(sched, item->pod, -1);
+	link_drop(&item->pod->on_node);
+	item->was_apart = link_is_in(&item->pod->in_apart);
+	if (item->was_apart)
+		link_drop(&item->pod->in_apart);
+	item->devices = 0;
+	for (size_t i = 0; i < node->device_count; i++) {
+		if (node->devices[i].holder != item->pod)
+			continue;
+		item->devices |= UINT64_C(1) << i;
+		node->devices[i].holder = NULL;
+	}
+	item->is_off = true;
+}
+
+static void put_back(struct trial *trial, struct candidate *item)
+{
+	struct sched *sched = trial->sched;
+	struct node *node = item->pod->node;
+	ASSERT(item->is_off);
+	pod_add_amounts(sched, item->pod, 1);
+	stock_use(sched, item->pod, 1);
+	link_add(&node->pods, &item->pod->on_node);
+	if (item->was_apart)
+		link_add(&sched->apart, &item->pod->in_apart);
+	for (size_t i = 0; i < node->device_count; i++) {
+		if ((item->devices >> i & 1) != 0)
+			node->devices[i].holder = item->pod;
+	}
+	item->is_off = false;
+}
+
+static void put_all_back(struct trial *trial)
+{
+	for (size_t i = 0; i < trial->leaving_count; i++) {
+		if (trial->leaving[i].is_off)
+			put_back(trial, &trial->leaving[i]);
+	}
+	for (size_t i = 0; i < trial->count; i++) {
+		if (trial->items[i].is_off)
+			put_back(trial, &trial->items[i]);
+	}
+	link_head_init(&trial->node->pods); // in the order in which they came
+	for (size_t i = 0; i < trial->all_count; i++) {
+		trial->all[i]->on_node = (struct link){ NULL, NULL };
+		link_add(&trial->node->pods, &trial->all[i]->on_node);
+	}
+}
+
+// ---- the question
+
+static bool fits(struct trial *trial)
+{
+	struct sched *sched = trial->sched;
+	struct shape *shape = trial->pod->shape;
+	if (!filter_amounts(sched, shape, trial->node->slot) || trial->looks_left < 0)
+		return false;
+	struct affinity *affinity = affinity_new(sched, trial->pod);
+	struct check check = {
+		.sched = sched, .pod = trial->pod, .shape = shape, .affinity = affinity
+	};
+	bool fits = filter_fits(&check, trial->node);
+	bool is_dear = affinity != NULL;
+	affinity_free(affinity);
+	trial->looks_left -= 1 + (is_dear ? (int64_t)map_count(sched->pod_by_uid) : 0);
+	return fits;
+}
+
+static struct candidate candidate_of(const struct trial *trial, struct pod *pod)
+{
+	int64_t weight = max_i64(pod->shape->spec->gpu_count, 1);
+	return (struct candidate){
+		.pod = pod,
+		.lost = weight * victims_lost_ms(trial->sched, pod),
+		.held = weight * max_i64(trial->sched->now_ms - pod->bound_ms, 0),
+	};
+}
+
+static int compare_dear(const void *a, const void *b) // the dearest first
+{
+	const struct candidate *x = a, *y = b;
+	if (x->pod->key.priority != y->pod->key.priority)
+		return x->pod->key.priority > y->pod->key.priority ? -1 : 1;
+	if (x->lost != y->lost)
+		return x->lost > y->lost ? -1 : 1;
+	if (x->held != y->held)
+		return x->held > y->held ? -1 : 1;
+	return tree_key_cmp(&x->pod->key, &y->pod->key);
+}
+
+// Of those that one budget counts, the cheapest as far as it allows.
+static void keep_budgets(struct trial *trial)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < trial->count; i++) {
+		int64_t cheaper = 0;
+		for (size_t k = i + 1; k < trial->count; k++)
+			cheaper += trial->items[k].budget == trial->items[i].budget;
+		const struct budget *budget = trial->items[i].budget;
+		if (budget == NULL || cheaper < budget->left)
+			trial->items[kept++] = trial->items[i];
+	}
+	trial->count = kept;
+}
+
+static void collect(struct trial *trial, struct node *node)
+{
+	int64_t priority = trial->pod->key.priority;
+	trial->node = node;
+	trial->leaving_count = trial->count = trial->all_count = 0;
+	for (struct link *at = node->pods.next; at != &node->pods; at = at->next) {
+		struct pod *pod = LINK_OF(at, struct pod, on_node);
+		if (trial->all_count == trial->all_cap) {
+			size_t cap = max_size(64, 2 * trial->all_cap);
+			trial->all = core_grow(trial->all, trial->all_cap, cap, sizeof(pod));
+			trial->all_cap = cap;
+		}
+		trial->all[trial->all_count++] = pod;
+		shape_ready_dims(trial->sched, pod->shape);
+		if (victims_is_leaving(trial->sched, pod)) {
+			if (trial->leaving_count < CANDIDATES_MAX)
+				trial->leaving[trial->leaving_count++] = candidate_of(trial, pod);
+		} else if (trial->count < CANDIDATES_MAX &&
+			   victims_may_take(trial->sched, pod, priority)) {
+			size_t budget_count;
+			struct candidate *item = &trial->items[trial->count++];
+			*item = candidate_of(trial, pod);
+			item->budget = budget_find(trial->sched, pod, &budget_count);
+		}
+	}
+	if (trial->count > 1)
+		qsort(trial->items, trial->count, sizeof trial->items[0], compare_dear);
+	keep_budgets(trial);
+	size_t beyond = trial->count - min_size(trial->count, SCHED_VICTIMS_MAX);
+	trial->count -= beyond;
+	memmove(trial->items, trial->items + beyond, trial->count * sizeof trial->items[0]);
+}
+
+static int64_t held_by(const struct candidate *items, size_t count, uint32_t dim)
+{
+	int64_t sum = 0;
+	for (size_t i = 0; i < count; i++) {
+		const struct shape *shape = items[i].pod->shape;
+		for (size_t k = 0; k < shape->spec->amount_count; k++) {
+			if (shape->dims[k] == dim)
+				sum += shape->spec->amounts[k].amount;
+		}
+	}
+	return sum;
+}
+
+// By amounts alone, so that most nodes cost no trial.
+static bool could_fit(struct trial *trial)
+{
+	const struct shape *shape = trial->pod->shape;
+	uint32_t slot = trial->node->slot;
+	for (size_t i = 0; i < shape->spec->amount_count; i++) {
+		uint32_t dim = shape->dims[i];
+		int64_t need = shape->spec->amounts[i].amount;
+		if (need <= 0)
+			continue;
+		if (dim == DIM_NONE)
+			return false;
+		const struct column *column = &trial->sched->columns[dim];
+		int64_t have = column->alloc[slot] - column->used[slot];
+		if (have < need)
+			have += held_by(trial->leaving, trial->leaving_count, dim) +
+				held_by(trial->items, trial->count, dim);
+		if (have < need)
+			return false;
+	}
+	return true;
+}
+
+static void take(struct trial *trial, struct choice *ret)
+{
+	*ret = (struct choice){ .node = trial->node, .priority = INT64_MIN };
+	for (size_t i = 0; i < trial->count; i++) {
+		const struct candidate *item = &trial->items[i];
+		if (!item->is_off)
+			continue;
+		ret->priority = max_i64(ret->priority, item->pod->key.priority);
+		ret->lost += item->lost;
+		ret->held += item->held;
+		ret->pods[ret->count++] = item->pod;
+	}
+	for (size_t i = 0; ret->count == 0 && i < trial->leaving_count; i++)
+		ret->lost = max_i64(ret->lost, trial->leaving[i].pod->end_ms);
+}
+
+static bool search(struct trial *trial, struct choice *ret)
+{
+	bool is_found = false;
+	for (size_t i = 0; i < trial->leaving_count; i++)
+		take_off(trial, &trial->leaving[i]);
+	is_found = fits(trial);
+	if (!is_found && trial->count > 0) {
+		for (size_t i = 0; i < trial->count; i++)
+			take_off(trial, &trial->items[i]);
+		is_found = fits(trial);
+		for (size_t i = 0; is_found && i < trial->count; i++) {
+			put_back(trial, &trial->items[i]);
+			if (!fits(trial))
+				take_off(trial, &trial->items[i]);
+		}
+	}
+	if (is_found)
+		take(trial, ret);
+	put_all_back(trial);
+	return is_found;
+}
+
+static bool is_better(const struct choice *a, const struct choice *b)
+{
+	if (b->node == NULL || (a->count == 0) != (b->count == 0))
+		return b->node == NULL || a->count == 0;
+	if (a->priority != b->priority)
+		return a->priority < b->priority;
+	if (a->lost != b->lost)
+		return a->lost < b->lost;
+	if (a->count != b->count)
+		return a->count < b->count;
+	if (a->held != b->held)
+		return a->held < b->held;
+	return str_cmp(a->node->name, b->node->name) < 0;
+}
+
+static struct trial *trial_new(struct sched *sched, struct pod *pod)
+{
+	struct trial *trial = core_alloc(1, sizeof *trial);
+	trial->sched = sched;
+	trial->pod = pod;
+	trial->looks_left = LOOKS_MAX;
+	sched->preempt->trying = pod;
+	shape_ready(sched, pod->shape);
+	return trial;
+}
+
+static void trial_free(struct trial *trial)
+{
+	trial->sched->preempt->trying = NULL;
+	free(trial->all);
+	free(trial);
+}
+
+// What is put back is as it was: a question wakes nobody.
+void victims_choose(struct sched *sched, struct pod *pod, struct choice *ret)
+{
+	struct trial *trial = trial_new(sched, pod);
+	struct choice choice;
+	bool wakes_volumes = sched->wakes_volumes;
+	ASSERT(pod->state == SCHED_STATE_WAITING);
+	ret->node = NULL;
+	for (uint32_t slot = 0; slot < sched->slot_count; slot++) {
+		struct node *node = sched->nodes[slot];
+		if (node == NULL || link_is_empty(&node->pods) ||
+		    !shape_is_static_fit(pod->shape, slot))
+			continue;
+		collect(trial, node);
+		if (trial->leaving_count + trial->count > 0 && could_fit(trial) &&
+		    search(trial, &choice) && is_better(&choice, ret))
+			*ret = choice;
+	}
+	sched->wakes_volumes = wakes_volumes;
+	trial_free(trial);
+}
+
+bool victims_will_fit(struct sched *sched, struct pod *pod, struct node *node)
+{
+	struct trial *trial = trial_new(sched, pod);
+	bool wakes_volumes = sched->wakes_volumes, will_fit = false;
+	if (shape_is_static_fit(pod->shape, node->slot)) {
+		collect(trial, node);
+		trial->count = 0;
+		struct choice choice;
+		will_fit = search(trial, &choice);
+	}
+	sched->wakes_volumes = wakes_volumes;
+	trial_free(trial);
+	return will_fit;
+}

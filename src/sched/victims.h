@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Preemption inside of the core: what is kept of pods that make room and of pods that room is made
+// for, budgets, and the search for the cheapest victims. The search takes pods off the ledger for
+// the time of a question and puts them back, so that every filter answers as it will when they
+// have left. All of it is owned by struct sched.
+#pragma once
+
+#include "sched/parts.h"
+
+enum { LEAVE_LATE_MS = 60000, SPARE_MS = 30000 };
+
+struct fate {                // of a pod on a node that is to leave for another
+	struct str for_whom; // namespace/name
+	int64_t asked_ms;
+};
+struct keep { // of a waiting pod: the node is kept for it
+	struct pod *pod;
+	struct link in_keeps;
+	bool is_own; // decided here in this term, not only told by the API server
+	int64_t since_ms;
+	uint64_t checked_gen;
+	int64_t check_ms; // next look, whatever changes
+};
+struct budget {
+	struct sched_budget in; // its texts are in the arena
+	struct arena *arena;
+	int64_t left; // allowed, less what was decided since
+};
+struct heir { // queue place of pods that were evicted, for those that replace them
+	int64_t created_s, since_ms;
+	size_t count;
+};
+struct preempt {
+	struct sched_preempt_rules rules;
+	struct link keeps;
+	struct map *budgets, *heirs;     // heirs by namespace and owner
+	int64_t due_ms, pace_ms;         // next look at who may preempt, not before
+	uint64_t gen, seen_gen;          // gen: of changes that the ledger does not count
+	int64_t tokens_milli, filled_ms; // evictions that may be decided now
+	const struct pod *trying;
+	struct sched_victim victims[SCHED_VICTIMS_MAX]; // lent with the last decision
+};
+
+// preempt.c
+struct preempt *preempt_new(uint64_t seed);
+void preempt_free(struct preempt *preempt);
+bool preempt_next(struct sched *sched, struct sched_decision *ret); // when nobody is to be tried
+int64_t preempt_wake_ms(const struct sched *sched);
+void preempt_parked(struct sched *sched, struct shape *shape); // it fits nowhere now
+void preempt_leave(struct sched *sched, struct pod *pod);      // it waits no longer
+void preempt_nominated(struct sched *sched, struct pod *pod);  // told by the API server
+// Or is being tried: it takes nothing from those that wait for room without making any.
+bool preempt_makes_room(const struct sched *sched, const struct pod *pod);
+bool preempt_keeps(const struct pod *pod); // its node was decided here
+// Of a pod that is new: where it stands in the queue.
+int64_t preempt_inherit(struct sched *sched, const struct sched_pod_in *in);
+void preempt_bequeath(struct sched *sched, const struct pod *pod); // its place is kept
+// Adds what of preemption holds for one pod, not for its whole shape.
+void preempt_note(const struct sched *sched, const struct pod *pod, struct sched_facts *facts);
+
+// victims.c
+struct choice {
+	struct node *node; // NULL: no victims help
+	struct pod *pods[SCHED_VICTIMS_MAX];
+	size_t count;       // 0: enough leaves already
+	int64_t priority;   // the highest of them
+	int64_t lost, held; // GPU-milliseconds since the checkpoints, and in all
+};
+void victims_choose(struct sched *sched, struct pod *pod, struct choice *ret);
+// Whether it fits on the node when all have left that are leaving.
+bool victims_will_fit(struct sched *sched, struct pod *pod, struct node *node);
+// Earliest time at which somebody may become a victim who is too young now; INT64_MAX: none.
+int64_t victims_ripe_ms(const struct sched *sched, int64_t priority);
+bool victims_is_leaving(const struct sched *sched, const struct pod *pod); // and will, in time
+// Whether it may be asked to leave for a pod of that priority.
+bool victims_may_take(const struct sched *sched, const struct pod *pod, int64_t priority);
+int64_t victims_lost_ms(const struct sched *sched, const struct pod *pod);
+
+// budget.c
+bool budget_is_guarded(const struct sched *sched, const struct pod *pod);
+// The budget that counts the pod; *ret_count is how many do.
+struct budget *budget_find(const struct sched *sched, const struct pod *pod, size_t *ret_count);
+void budgets_free(struct map *budgets);

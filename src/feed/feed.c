@@ -168,12 +168,11 @@ static void refuse_unsupported(struct build *build, const struct kobj_unknowns *
 		has_claims = has_claims || pod->init_containers.items[i].resources.has_claims;
 	if (has_claims)
 		build_refuse(build, SCHED_CODE_UNSUPPORTED_CLAIM, "spec.resourceClaims");
-	if (pod->has_scheduling_group)
-		build_refuse(build, SCHED_CODE_UNSUPPORTED_GROUP, "spec.schedulingGroup");
 }
 
 static struct sched_spec *build_spec(struct arena *arena, const struct kobj_pod *pod,
-				     const struct kobj_unknowns *unknowns)
+				     const struct kobj_unknowns *unknowns,
+				     struct sched_gang_in **ret_gang)
 {
 	enum { REFUSALS_MAX = 16 };
 	struct build build = { .arena = arena,
@@ -194,6 +193,11 @@ static struct sched_spec *build_spec(struct arena *arena, const struct kobj_pod 
 	build_volumes(&build);
 	build_features(&build);
 	build_gpu(&build);
+	build_gang(&build);
+	*ret_gang = build.gang.name.len > 0 ? ARENA_NEW(arena, struct sched_gang_in) : NULL;
+	if (*ret_gang != NULL)
+		**ret_gang = build.gang;
+	build.failed = build.failed || (build.gang.name.len > 0 && *ret_gang == NULL);
 	return build.failed ? NULL : build.spec;
 }
 
@@ -225,7 +229,8 @@ static bool is_evicted(const struct kobj_pod *pod)
 bool feed_pod(struct arena *arena, const struct kobj_pod *pod, const struct kobj_unknowns *unknowns,
 	      struct str scheduler_name, struct sched_pod_in *ret_pod)
 {
-	const struct sched_spec *spec = build_spec(arena, pod, unknowns);
+	struct sched_gang_in *gang;
+	const struct sched_spec *spec = build_spec(arena, pod, unknowns, &gang);
 	if (spec == NULL)
 		return false;
 	*ret_pod = (struct sched_pod_in){
@@ -241,6 +246,7 @@ bool feed_pod(struct arena *arena, const struct kobj_pod *pod, const struct kobj
 		.is_gated = pod->spec.gates.count > 0,
 		.is_terminating = pod->meta.deleted_s != 0,
 		.spec = spec,
+		.gang = gang,
 		.stay = { .grace_s = max_i64(pod->spec.grace_s, 0),
 			  .owner = owner_of(pod),
 			  .never_preempts = str_eq_c(pod->spec.preemption_policy, "Never"),

@@ -108,8 +108,6 @@ static void read_topology(struct build *build)
 
 void build_gpu(struct build *build)
 {
-	static const char *const NOT_YET[] = { "gpuaas.io/gang", "gpuaas.io/gang-min",
-					       "gpuaas.io/gang-max" };
 	read_models(build);
 	read_memory(build);
 	read_duration(build);
@@ -117,11 +115,6 @@ void build_gpu(struct build *build)
 	read_version(build, "gpuaas.io/min-compute", &build->spec->compute_min);
 	read_version(build, "gpuaas.io/min-driver", &build->spec->driver_min);
 	read_version(build, "gpuaas.io/min-cuda", &build->spec->cuda_min);
-	for (size_t i = 0; i < ARRAY_COUNT(NOT_YET); i++) {
-		if (annotation(build, NOT_YET[i]).data != NULL)
-			build_refuse(build, SCHED_CODE_UNSUPPORTED_VALUE, "annotation %s",
-				     NOT_YET[i]);
-	}
 }
 
 void feed_plan_write(struct buf *out, const struct sched_grant *grants, size_t count)

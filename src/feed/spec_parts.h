@@ -14,6 +14,7 @@ struct build {
 	struct arena *arena;
 	const struct kobj_pod *pod;
 	struct sched_spec *spec;
+	struct sched_gang_in gang; // without a name: it is of none
 	size_t refusal_cap, value_count;
 	bool failed;
 };
@@ -39,3 +40,4 @@ void build_affinity(struct build *build);
 void build_spreads(struct build *build);
 void build_volumes(struct build *build);
 void build_gpu(struct build *build);
+void build_gang(struct build *build); // after build_gpu

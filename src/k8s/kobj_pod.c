@@ -118,6 +118,12 @@ static const struct kobj_table GATE =
 	KOBJ_TABLE_OF("PodSchedulingGate", struct kobj_gate, GATE_ROWS, false);
 
 // Number 42 was workloadRef in 1.35 and is gone; a server that sends it gets UnknownField.
+static const struct kobj_field GROUP_ROWS[] = {
+	KOBJ_ROW("podGroupName", 1, KOBJ_TEXT, struct kobj_scheduling_group, pod_group),
+};
+static const struct kobj_table GROUP =
+	KOBJ_TABLE_OF("PodSchedulingGroup", struct kobj_scheduling_group, GROUP_ROWS, false);
+
 static const struct kobj_field SPEC_ROWS[] = {
 	KOBJ_SUB("volumes", 1, KOBJ_OBJECTS, struct kobj_pod_spec, volumes, &KOBJ_VOLUME),
 	KOBJ_SUB("containers", 2, KOBJ_OBJECTS, struct kobj_pod_spec, containers, &CONTAINER),
@@ -162,7 +168,7 @@ static const struct kobj_field SPEC_ROWS[] = {
 	KOBJ_ROW("resourceClaims", 39, KOBJ_PRESENT, struct kobj_pod_spec, has_resource_claims),
 	KOBJ_SUB("resources", 40, KOBJ_OBJECT, struct kobj_pod_spec, resources, &RESOURCES),
 	KOBJ_SKIP("hostnameOverride", 41),
-	KOBJ_ROW("schedulingGroup", 43, KOBJ_PRESENT, struct kobj_pod_spec, has_scheduling_group),
+	KOBJ_SUB("schedulingGroup", 43, KOBJ_PART, struct kobj_pod_spec, group, &GROUP),
 };
 static const struct kobj_table SPEC =
 	KOBJ_TABLE_OF("PodSpec", struct kobj_pod_spec, SPEC_ROWS, false);

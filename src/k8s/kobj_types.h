@@ -55,6 +55,9 @@ struct kobj_affinity {
 	struct kobj_node_affinity *node;
 	struct kobj_pod_affinity *pod, *anti;
 };
+struct kobj_scheduling_group {
+	struct str pod_group; // empty: it is of none
+};
 struct kobj_toleration {
 	struct str key, op, value, effect;
 };
@@ -104,7 +107,8 @@ struct kobj_pod_spec {
 	struct kobj_resources *resources;
 	struct str node_name, scheduler_name, priority_class_name, preemption_policy;
 	int64_t priority, grace_s; // grace_s: 0 when absent
-	bool host_network, has_resource_claims, has_scheduling_group;
+	bool host_network, has_resource_claims;
+	struct kobj_scheduling_group group;
 	int host_users; // tristate
 };
 

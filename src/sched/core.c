@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/core.h"
 
-#include "sched/parts.h"
+#include "sched/gang.h"
 #include "sched/stock.h"
 #include "sched/victims.h"
 #include "sched/weigh.h"
@@ -114,6 +114,7 @@ struct sched *sched_new(uint64_t seed)
 	sched->namespaces = map_new(seed);
 	sched->weigh = weigh_new();
 	sched->stock = stock_new(seed);
+	sched->gangs = gangs_new(seed);
 	sched->preempt = preempt_new(seed);
 	link_head_init(&sched->parked);
 	link_head_init(&sched->telling);
@@ -155,6 +156,7 @@ void sched_free(struct sched *sched)
 	ASSERT(map_count(sched->shape_by_key) == 0 && map_count(sched->node_by_name) == 0);
 	free_namespaces(sched);
 	stock_free(sched->stock);
+	gangs_free(sched->gangs);
 	preempt_free(sched->preempt);
 	map_free(sched->node_by_name);
 	map_free(sched->pod_by_uid);

@@ -62,6 +62,7 @@ struct sched {
 	uint32_t touched_count;
 	bool wakes_all, wakes_near, wakes_volumes; // near: a pod came to a node
 	struct stock *stock;
+	struct gangs *gangs;
 	struct preempt *preempt;
 	int64_t now_ms;
 	size_t heads_per_pool, head_count;

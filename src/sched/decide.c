@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From what changed to the next decision. Shapes are tried in the order of their first pods; one
 // that fits nowhere is parked until a node that changed has room for it.
-#include "sched/parts.h"
+#include "sched/gang.h"
 #include "sched/stock.h"
 #include "sched/victims.h"
 
@@ -15,6 +15,7 @@ static void wake_due(struct sched *sched)
 		pod_set_facts(pod, NULL);
 		pod_wait(sched, pod, PLACE_SHAPE);
 	}
+	gang_wake_due(sched);
 	// A look at what is stale keeps the numbers true, and is the safety net under the wake-ups.
 	for (struct link *at = sched->parked.next, *next; at != &sched->parked; at = next) {
 		struct shape *shape = LINK_OF(at, struct shape, in_parked);
@@ -75,6 +76,7 @@ static bool wake_changed(struct sched *sched)
 			shape_activate(sched, shape);
 	}
 	wake_held(sched);
+	gang_wake_changed(sched);
 	for (uint32_t i = 0; i < sched->touched_count; i++)
 		sched->nodes[sched->touched[i]]->is_touched = false;
 	sched->touched_count = 0;
@@ -89,6 +91,18 @@ static void lend_pod(const struct pod *pod, struct sched_decision *ret)
 					.name = pod->key.name };
 }
 
+static void lend_bind(struct sched *sched, struct pod *pod, size_t grant_count,
+		      struct sched_decision *ret)
+{
+	lend_pod(pod, ret);
+	ret->verb = SCHED_BIND;
+	ret->node = pod->node->name;
+	ret->grant_count = grant_count;
+	ret->grants = sched->grants;
+	ret->claim_bind_count = volumes_assume(sched, pod);
+	ret->claim_binds = sched->stock->binds;
+}
+
 static void assume(struct sched *sched, struct pod *pod, struct node *node,
 		   struct sched_decision *ret)
 {
@@ -96,13 +110,7 @@ static void assume(struct sched *sched, struct pod *pod, struct node *node,
 	pod_account(sched, pod, node);
 	pod_expect(sched, pod, sched->now_ms);
 	pod_set_state(sched, pod, SCHED_STATE_ASSUMED);
-	lend_pod(pod, ret);
-	ret->verb = SCHED_BIND;
-	ret->node = node->name;
-	ret->grant_count = place_devices(sched, pod, node);
-	ret->grants = sched->grants;
-	ret->claim_bind_count = volumes_assume(sched, pod);
-	ret->claim_binds = sched->stock->binds;
+	lend_bind(sched, pod, place_devices(sched, pod, node), ret);
 }
 
 // Facts over all nodes; true when a node has no reason against it.
@@ -155,7 +163,9 @@ bool decide_collect(struct sched *sched, struct pod *pod, struct sched_facts *re
 {
 	shape_ready(sched, pod->shape);
 	struct affinity *affinity = affinity_new(sched, pod);
-	struct check check = { sched, pod, pod->shape, affinity };
+	struct check check = {
+		.sched = sched, .pod = pod, .shape = pod->shape, .affinity = affinity
+	};
 	bool fits = collect(&check, ret_facts);
 	affinity_free(affinity);
 	return fits;
@@ -196,7 +206,9 @@ static void hold(struct sched *sched, struct pod *pod, const struct sched_facts 
 static struct node *find_node(struct sched *sched, struct pod *pod)
 {
 	struct affinity *affinity = affinity_new(sched, pod);
-	struct check check = { sched, pod, pod->shape, affinity };
+	struct check check = {
+		.sched = sched, .pod = pod, .shape = pod->shape, .affinity = affinity
+	};
 	struct node *node = place_best(&check);
 	affinity_free(affinity);
 	return node;
@@ -284,6 +296,8 @@ void decide_lend(struct sched *sched, struct pod *pod, const struct sched_facts 
 static const struct sched_facts *facts_of(struct sched *sched, struct pod *pod)
 {
 	struct sched_facts facts;
+	if (pod->place == PLACE_GANG)
+		return gang_told(pod, &sched->told) ? &sched->told : NULL;
 	if (pod->place != PLACE_SHAPE)
 		return pod->facts;
 	if (!affinity_is_special(sched, pod)) {
@@ -358,25 +372,43 @@ static struct tree_node *first_active(struct sched *sched)
 	return tree_first(&sched->active);
 }
 
+// Shapes and gangs take turns in queue order; a gang's binds come out before anybody else's turn.
+static bool try_all(struct sched *sched, struct sched_decision *ret)
+{
+	for (;;) {
+		struct pod *member = gang_take_bind(sched);
+		if (member != NULL) {
+			lend_bind(sched, member, place_granted(sched, member), ret);
+			return true;
+		}
+		struct tree_node *first = first_active(sched);
+		struct gang *gang = gang_first(sched);
+		if (first == NULL && gang == NULL)
+			return false;
+		if (first == NULL ||
+		    (gang != NULL && tree_key_cmp(gang->active.key, first->key) < 0))
+			gang_try(sched, gang);
+		else if (try_shape(sched, LINK_OF(first, struct shape, active), ret))
+			return true;
+	}
+}
+
 bool sched_next(struct sched *sched, int64_t now_ms, struct sched_decision *ret)
 {
 	sched->now_ms = max_i64(sched->now_ms, now_ms);
 	wake_due(sched);
 	do {
-		struct tree_node *first;
-		while ((first = first_active(sched)) != NULL) {
-			if (try_shape(sched, LINK_OF(first, struct shape, active), ret))
-				return true;
-		}
-		if (tell_pod(sched, ret) || tell_shape(sched, ret) || preempt_next(sched, ret))
+		if (try_all(sched, ret) || tell_pod(sched, ret) || tell_shape(sched, ret) ||
+		    preempt_next(sched, ret))
 			return true;
-	} while (tree_first(&sched->active) != NULL);
+	} while (tree_first(&sched->active) != NULL || gang_first(sched) != NULL);
 	return false;
 }
 
 int64_t sched_wake_ms(const struct sched *sched)
 {
-	int64_t wake_ms = min_i64(reserve_wake_ms(sched), preempt_wake_ms(sched));
+	int64_t wake_ms = min_i64(reserve_wake_ms(sched), gang_wake_ms(sched));
+	wake_ms = min_i64(wake_ms, preempt_wake_ms(sched));
 	for (const struct link *at = sched->backoff.next; at != &sched->backoff; at = at->next)
 		wake_ms = min_i64(wake_ms, LINK_OF((uintptr_t)at, struct pod, in_place)->retry_ms);
 	for (const struct link *at = sched->parked.next; at != &sched->parked; at = at->next) {
@@ -427,7 +459,9 @@ bool sched_explain(struct sched *sched, struct str namespace_, struct str name,
 			ret->facts = *pod->facts;
 		return true;
 	}
-	if (decide_collect(sched, pod, &ret->facts)) // it is about to be decided
+	if (pod->place == PLACE_GANG)
+		gang_explain(sched, pod, &ret->facts);
+	else if (decide_collect(sched, pod, &ret->facts)) // it is about to be decided
 		ret->facts.count = 0;
 	else
 		preempt_note(sched, pod, &ret->facts);
@@ -453,7 +487,9 @@ size_t sched_feasible(struct sched *sched, struct str namespace_, struct str nam
 		return 0;
 	shape_ready(sched, pod->shape);
 	struct affinity *affinity = affinity_new(sched, pod);
-	struct check check = { sched, pod, pod->shape, affinity };
+	struct check check = {
+		.sched = sched, .pod = pod, .shape = pod->shape, .affinity = affinity
+	};
 	for (uint32_t slot = 0; slot < sched->slot_count && count < max; slot++) {
 		const struct node *node = sched->nodes[slot];
 		if (node != NULL && filter_fits(&check, node))

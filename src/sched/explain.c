@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Texts of facts, counts, and the ledger's check of itself.
-#include "sched/parts.h"
+#include "sched/gang.h"
 
 static const struct {
 	const char *name, *next;
@@ -97,6 +97,8 @@ struct sched_reason sched_fact_text(const struct sched *sched, struct str namesp
 		reason.need = arena_dup(arena, spec->refusals[fact->detail].detail);
 		return reason;
 	}
+	if (gang_fact_text(pod, fact, arena, &reason))
+		return reason;
 	bool is_claim =
 		fact->code == SCHED_CODE_CLAIM_MISSING || fact->code == SCHED_CODE_CLAIM_UNUSABLE ||
 		fact->code == SCHED_CODE_CLAIM_UNBOUND || fact->code == SCHED_CODE_VOLUME_IN_USE;
@@ -184,7 +186,8 @@ static const char *check_pod(const struct pod *pod)
 		return "a pod's state and its node disagree";
 	if (tree_has(&pod->in_queue) != (pod->state == SCHED_STATE_WAITING))
 		return "a pod's state and its place in the queue disagree";
-	if ((pod->place == PLACE_SHAPE) != tree_has(&pod->in_shape))
+	bool is_in_tree = pod->place == PLACE_SHAPE || pod->place == PLACE_GANG;
+	if (is_in_tree != tree_has(&pod->in_shape))
 		return "a pod's place and its shape disagree";
 	bool is_tried = tree_has(&pod->shape->active) || link_is_in(&pod->shape->in_parked);
 	if (pod->place == PLACE_SHAPE && !is_tried)
@@ -206,5 +209,7 @@ const char *sched_check(const struct sched *sched)
 	void *value;
 	for (size_t i = 0; broken == NULL && map_next(sched->pod_by_uid, &i, &key, &value);)
 		broken = check_pod(value);
+	if (broken == NULL)
+		broken = gang_check(sched);
 	return broken == NULL ? reserve_check(sched) : broken;
 }

@@ -26,6 +26,11 @@ void decide_lend(struct sched *sched, struct pod *pod, const struct sched_facts 
 // pods.c
 void pod_add_amounts(struct sched *sched, struct pod *pod, int64_t sign); // to its node
 void pod_account(struct sched *sched, struct pod *pod, struct node *node);
+// The two steps of it. The first may be taken back and nobody notices, if the caller restores
+// what is to be woken; nothing else is done between.
+void pod_put_on(struct sched *sched, struct pod *pod, struct node *node);
+void pod_settle_on(struct sched *sched, struct pod *pod);
+void pod_take_off(struct sched *sched, struct pod *pod);
 bool pod_has_lower(const struct sched *sched, int64_t priority); // on some node
 void pod_unaccount(struct sched *sched, struct pod *pod);
 void pod_wait(struct sched *sched, struct pod *pod, pod_place place); // into the queue
@@ -33,6 +38,7 @@ void pod_leave(struct sched *sched, struct pod *pod);                 // out of 
 void pod_tell(struct sched *sched, struct pod *pod);
 void pod_expect(struct sched *sched, struct pod *pod, int64_t bound_ms); // when it will end
 void pod_set_state(struct sched *sched, struct pod *pod, sched_state state);
+void pod_refuse(struct sched *sched, struct pod *pod, const struct sched_facts *facts);
 struct pod *pod_find(const struct sched *sched, struct str namespace_, struct str name);
 // Facts of its own; NULL: the shape's hold.
 void pod_set_facts(struct pod *pod, const struct sched_facts *facts);
@@ -52,6 +58,8 @@ struct check { // one pod against all nodes
 	const struct pod *pod;
 	struct shape *shape;
 	struct affinity *affinity; // NULL: nothing to check
+	struct str domain_key;     // label of nodes that must have the value; empty: any node does
+	struct str domain_value;
 };
 static inline uint64_t code_bit(sched_code code) { return UINT64_C(1) << code; }
 static inline bool spec_has_volumes(const struct sched_spec *spec)
@@ -115,6 +123,10 @@ void nominate_link(struct sched *sched, struct pod *pod);                 // it 
 void nominate_unlink(struct sched *sched, struct pod *pod);               // it waits no longer
 bool nominate_allows(const struct check *check, const struct node *node);
 
+// decide.c: facts over all nodes; true when a node has no reason against it
+bool decide_collect(struct sched *sched, struct pod *pod, struct sched_facts *ret_facts);
+
 // place.c
 struct node *place_best(const struct check *check);                            // NULL: fits nowhere
 size_t place_devices(struct sched *sched, struct pod *pod, struct node *node); // fills grants
+size_t place_granted(struct sched *sched, const struct pod *pod); // the same, of what it holds

@@ -185,8 +185,10 @@ static size_t choose(struct node *node, const struct sched_spec *spec, struct de
 static void grant(struct sched *sched, size_t i, const struct sched_gpu_ask *ask,
 		  const struct device *device)
 {
-	sched->grants[i] = (struct sched_grant){ ask->container, str_of(device->uuid),
-						 device->index, device->memory_mib };
+	sched->grants[i] = (struct sched_grant){ .container = ask->container,
+						 .uuid = str_of(device->uuid),
+						 .index = device->index,
+						 .memory_mib = device->memory_mib };
 }
 
 // Containers of the pod take devices in order. An init container is over before the others
@@ -231,4 +233,15 @@ size_t place_devices(struct sched *sched, struct pod *pod, struct node *node)
 	for (size_t i = 0; i < count; i++)
 		chosen[i]->holder = pod;
 	return share_out(sched, spec, chosen, count);
+}
+
+size_t place_granted(struct sched *sched, const struct pod *pod)
+{
+	struct device *held[SCHED_DEVICES_MAX];
+	size_t count = 0;
+	for (size_t i = 0; i < pod->node->device_count; i++) {
+		if (pod->node->devices[i].holder == pod)
+			held[count++] = &pod->node->devices[i];
+	}
+	return share_out(sched, pod->shape->spec, held, count);
 }

@@ -9,6 +9,7 @@
 #include "sched/tree.h"
 
 struct head;
+struct member;
 struct fate;
 struct keep;
 struct node;
@@ -48,6 +49,7 @@ typedef enum pod_place { // where a waiting pod is kept
 	PLACE_SHAPE,   // in shape->waiting
 	PLACE_HELD,    // failed for reasons of its own labels; tried again with any change
 	PLACE_BACKOFF, // a bind failed; tried again at retry_ms
+	PLACE_GANG,    // in gang->waiting
 } pod_place;
 
 struct pod {
@@ -69,6 +71,7 @@ struct pod {
 	int64_t since_ms;              // first seen
 	int64_t made_s;       // by its own word; the key may have the place of an evicted one
 	struct head *head;    // its reservation, if it waits
+	struct member *member; // of its gang; NULL: none
 	struct str nominated; // the node that is kept for it; empty: none
 	struct link on_node, in_apart, in_place, in_tell, in_nominated;
 	int64_t retry_ms;

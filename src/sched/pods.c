@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ledger of pods: what they take from nodes, where they wait.
-#include "sched/parts.h"
+#include "sched/gang.h"
 #include "sched/stock.h"
 #include "sched/victims.h"
 #include "sched/weigh.h"
@@ -93,29 +93,41 @@ static void set_apart(struct sched *sched, struct pod *pod, bool is_apart)
 	sched->wakes_all = true;
 }
 
-void pod_account(struct sched *sched, struct pod *pod, struct node *node)
+void pod_put_on(struct sched *sched, struct pod *pod, struct node *node)
 {
 	ASSERT(pod->node == NULL);
 	pod->node = node;
 	pod_add_amounts(sched, pod, 1);
 	weigh_touch(sched->weigh, node->slot);
 	link_add(&node->pods, &pod->on_node);
-	count_priority(sched, pod->key.priority, 1);
 	stock_use(sched, pod, 1);
 	set_apart(sched, pod, pod->shape->spec->apart_count > 0);
+}
+
+void pod_settle_on(struct sched *sched, struct pod *pod)
+{
+	struct node *node = pod->node;
+	count_priority(sched, pod->key.priority, 1);
+	gang_moved(sched, pod, 1);
 	sched->wakes_near = true;
 	core_load_changed(sched, node);
 	if (node->reserved != NULL) // what kept others away may be its load now
 		core_touch(sched, node);
 }
 
-void pod_unaccount(struct sched *sched, struct pod *pod)
+void pod_account(struct sched *sched, struct pod *pod, struct node *node)
+{
+	pod_put_on(sched, pod, node);
+	pod_settle_on(sched, pod);
+}
+
+void pod_take_off(struct sched *sched, struct pod *pod)
 {
 	struct node *node = pod->node;
 	ASSERT(node != NULL);
 	pod_add_amounts(sched, pod, -1);
+	weigh_touch(sched->weigh, node->slot);
 	link_drop(&pod->on_node);
-	count_priority(sched, pod->key.priority, -1);
 	stock_use(sched, pod, -1);
 	stock_unassume(sched, pod);
 	set_apart(sched, pod, false);
@@ -124,6 +136,14 @@ void pod_unaccount(struct sched *sched, struct pod *pod)
 			node->devices[i].holder = NULL;
 	}
 	pod->node = NULL;
+}
+
+void pod_unaccount(struct sched *sched, struct pod *pod)
+{
+	struct node *node = pod->node;
+	pod_take_off(sched, pod);
+	count_priority(sched, pod->key.priority, -1);
+	gang_moved(sched, pod, -1);
 	core_touch(sched, node);
 	core_load_changed(sched, node);
 	core_node_release(sched, node);
@@ -147,6 +167,8 @@ static void leave_place(struct sched *sched, struct pod *pod)
 {
 	if (pod->place == PLACE_SHAPE)
 		shape_drop_pod(sched, pod);
+	else if (pod->place == PLACE_GANG)
+		gang_drop_waiting(sched, pod);
 	else if (pod->place != PLACE_NONE)
 		link_drop(&pod->in_place);
 	pod->place = PLACE_NONE;
@@ -156,6 +178,8 @@ static void leave_place(struct sched *sched, struct pod *pod)
 void pod_wait(struct sched *sched, struct pod *pod, pod_place place)
 {
 	ASSERT(place != PLACE_NONE && pod->state == SCHED_STATE_WAITING && pod->node == NULL);
+	if (place == PLACE_SHAPE && pod->member != NULL)
+		place = PLACE_GANG;
 	leave_place(sched, pod);
 	if (!tree_has(&pod->in_queue))
 		tree_insert(&sched->queue, &pod->in_queue, &pod->key);
@@ -163,6 +187,8 @@ void pod_wait(struct sched *sched, struct pod *pod, pod_place place)
 	nominate_link(sched, pod);
 	if (place == PLACE_SHAPE)
 		shape_add_pod(sched, pod);
+	else if (place == PLACE_GANG)
+		gang_add_waiting(sched, pod);
 	else
 		link_add(place == PLACE_HELD ? &sched->held : &sched->backoff, &pod->in_place);
 	if (place == PLACE_SHAPE && link_is_in(&pod->shape->in_parked)) {
@@ -209,6 +235,7 @@ static struct pod *new_pod(struct sched *sched, const struct sched_pod_in *in)
 	pod->state = SCHED_STATE_GATED;
 	sched->state_counts[pod->state]++;
 	(void)map_set(sched->pod_by_uid, pod->uid, pod);
+	gang_join(sched, pod, in->gang);
 	(void)map_set(sched->pod_by_name, name_key(in->namespace_, in->name, &key), pod);
 	return pod;
 }
@@ -265,7 +292,9 @@ static bool take_over(struct sched *sched, struct pod *pod, const struct sched_p
 	struct shape *shape = shape_ref(sched, in);
 	bool is_same_shape = shape == pod->shape;
 	bool is_same_labels = labels_equal(&pod->labels, &in->labels);
-	bool is_same_key = pod->key.priority == in->priority && pod->made_s == in->created_s &&
+	bool is_same_gang = !gang_differs(pod, in->gang);
+	bool is_same_key = pod->key.priority == in->priority &&
+			   pod->made_s == in->created_s &&
 			   pod->key.duration_s == in->spec->duration_s;
 	shape_unref(sched, shape);
 	pod->is_ours = in->is_ours;
@@ -276,7 +305,7 @@ static bool take_over(struct sched *sched, struct pod *pod, const struct sched_p
 	pod->stay = in->stay;
 	if (begins_to_end && pod->node != NULL)
 		pod_expect(sched, pod, pod->bound_ms);
-	if (is_same_shape && is_same_labels && is_same_key)
+	if (is_same_shape && is_same_labels && is_same_key && is_same_gang)
 		return false;
 	if (pod->node == NULL)
 		pod_leave(sched, pod);
@@ -292,6 +321,8 @@ static bool take_over(struct sched *sched, struct pod *pod, const struct sched_p
 		if (pod->made_s != in->created_s)
 			pod->key.created_s = pod->made_s = in->created_s;
 	}
+	if (!is_same_gang)
+		gang_join(sched, pod, in->gang);
 	pod->key.duration_s = in->spec->duration_s;
 	if (pod->node != NULL)
 		pod_expect(sched, pod, pod->bound_ms);
@@ -323,16 +354,21 @@ static void set_bound(struct sched *sched, struct pod *pod, const struct sched_p
 	pod_set_state(sched, pod, SCHED_STATE_BOUND);
 }
 
+void pod_refuse(struct sched *sched, struct pod *pod, const struct sched_facts *facts)
+{
+	pod_leave(sched, pod);
+	pod_set_facts(pod, facts);
+	pod_set_state(sched, pod, SCHED_STATE_REFUSED);
+	pod_tell(sched, pod);
+}
+
 static void set_refused(struct sched *sched, struct pod *pod)
 {
 	const struct sched_spec *spec = pod->shape->spec;
 	struct sched_facts facts = { .count = 0 };
 	for (size_t i = 0; i < spec->refusal_count; i++)
 		(void)facts_add(&facts, (sched_code)spec->refusals[i].code, (uint32_t)i);
-	pod_leave(sched, pod);
-	pod_set_facts(pod, &facts);
-	pod_set_state(sched, pod, SCHED_STATE_REFUSED);
-	pod_tell(sched, pod);
+	pod_refuse(sched, pod, &facts);
 }
 
 static void set_gated(struct sched *sched, struct pod *pod)
@@ -348,21 +384,27 @@ static void set_gated(struct sched *sched, struct pod *pod)
 static void set_waiting(struct sched *sched, struct pod *pod, const struct sched_pod_in *in,
 			bool is_changed)
 {
+	struct sched_facts facts;
 	sched_state state = SCHED_STATE_WAITING;
+	bool contradicts = gang_refuses(pod, &facts);
 	if (pod->shape->spec->refusal_count > 0)
 		state = SCHED_STATE_REFUSED;
 	else if (in->is_gated)
 		state = SCHED_STATE_GATED;
+	else if (contradicts)
+		state = SCHED_STATE_REFUSED;
 	if (!is_changed && state == pod->state)
 		return;
-	if (state == SCHED_STATE_REFUSED) {
-		set_refused(sched, pod);
-	} else if (state == SCHED_STATE_GATED) {
+	if (state == SCHED_STATE_GATED) {
 		set_gated(sched, pod);
-	} else {
+	} else if (state == SCHED_STATE_WAITING) {
 		pod_leave(sched, pod);
 		pod_set_state(sched, pod, state);
 		pod_wait(sched, pod, PLACE_SHAPE);
+	} else if (pod->shape->spec->refusal_count > 0) {
+		set_refused(sched, pod);
+	} else {
+		pod_refuse(sched, pod, &facts);
 	}
 }
 
@@ -409,6 +451,7 @@ void sched_pod_remove(struct sched *sched, struct str uid)
 	pod_leave(sched, pod);
 	if (pod->node != NULL)
 		pod_unaccount(sched, pod);
+	gang_leave(sched, pod);
 	sched->state_counts[pod->state]--;
 	(void)map_remove(sched->pod_by_name, name_key(pod->key.namespace_, pod->key.name, &key));
 	(void)map_remove(sched->pod_by_uid, pod->uid);

@@ -11,8 +11,6 @@
 	  "use a claim with a CSI driver instead")                                                 \
 	X(UNSUPPORTED_CLAIM, "UnsupportedResourceClaim", POD, "uses resourceClaims",               \
 	  "ask for GPUs with nvidia.com/gpu in limits")                                            \
-	X(UNSUPPORTED_GROUP, "UnsupportedSchedulingGroup", POD, "belongs to a pod group",          \
-	  "remove spec.schedulingGroup")                                                           \
 	X(UNSUPPORTED_VALUE, "UnsupportedValue", POD, "has a value this scheduler does not know",  \
 	  "use a documented value")                                                                \
 	X(INVALID_ANNOTATION, "InvalidAnnotation", POD, "has an annotation that cannot be read",   \
@@ -25,6 +23,16 @@
 	X(BIND_FAILED, "BindFailed", POD, "could not be bound and will be tried again",            \
 	  "nothing, unless it goes on: see the scheduler's log")                                   \
 	X(NO_NODES, "NoNodes", POD, "finds no node in the cluster", "add a node")                  \
+	X(GANG_CONTRADICTION, "GangContradiction", POD, "says other than the rest of its gang",    \
+	  "give all members of the gang the same annotations, or end those that run")              \
+	X(GANG_INCOMPLETE, "GangIncomplete", POD, "waits for members of its gang",                 \
+	  "create the missing pods, or lower gpuaas.io/gang-min")                                  \
+	X(GANG_FULL, "GangFull", POD, "is more than its gang may have",                            \
+	  "raise gpuaas.io/gang-max, or wait until a member ends")                                 \
+	X(GANG_DOES_NOT_FIT, "GangDoesNotFit", POD, "fits, but not with its whole gang at once",   \
+	  "wait until enough is released, or ask for a smaller gang")                              \
+	X(GANG_EXPIRED, "GangExpired", POD, "was started in part and could not be completed",      \
+	  "wait: the gang starts anew as soon as it fits as a whole")                              \
 	X(NODE_CORDONED, "NodeUnschedulable", NODE, "may not use cordoned nodes",                  \
 	  "uncordon a node")                                                                       \
 	X(NODE_NOT_READY, "NodeNotReady", NODE, "may not use nodes that are not ready",            \

@@ -3,6 +3,7 @@
 // the one where they will fit first by the expected ends of the pods there. Pods behind them use
 // that node only when they end before, or use what the head leaves. What is computed for a node
 // is kept until something changes on it.
+#include "sched/gang.h"
 #include "sched/reserve.h"
 #include "sched/victims.h"
 
@@ -334,6 +335,8 @@ bool reserve_allows(struct sched *sched, const struct pod *pod, const struct nod
 	const struct head *head = node->reserved;
 	if (head == NULL || !is_before(head->pod, pod) ||
 	    (head->pod->stay.never_preempts && preempt_makes_room(sched, pod)))
+		return true;
+	if (pod->member != NULL && gang_of(head->pod) == gang_of(pod))
 		return true;
 	int64_t duration_ms = 1000 * pod->key.duration_s;
 	if (head->start_ms != SCHED_NEVER_MS && duration_ms > 0 &&

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Filters that depend on the pods of a node: amounts, devices, ports.
+#include "sched/gang.h"
 #include "sched/victims.h"
 
 static int64_t free_of(const struct sched *sched, uint32_t dim, const struct node *node)
@@ -70,7 +71,8 @@ static bool fits_ports(const struct sched_spec *spec, const struct node *node)
 bool filter_rest(const struct check *check, const struct node *node)
 {
 	const struct sched_spec *spec = check->shape->spec;
-	return fits_devices(spec, node) && fits_ports(spec, node) && nominate_allows(check, node) &&
+	return gang_in_domain(check, node) && fits_devices(spec, node) && fits_ports(spec, node) &&
+	       nominate_allows(check, node) &&
 	       (check->affinity == NULL || affinity_check(check->affinity, node) == 0);
 }
 

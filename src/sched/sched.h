@@ -7,6 +7,7 @@
 // removal. Inputs are copied. What is returned is borrowed until the next call.
 #pragma once
 
+#include "sched/group.h"
 #include "sched/preempt.h"
 #include "sched/storage.h"
 #include "sched/view.h"
@@ -57,6 +58,7 @@ struct sched_pod_in {
 	int64_t bound_ms; // when it was bound, by the clock of sched_next; 0: now
 	struct sched_stay stay;
 	const struct sched_spec *spec;
+	const struct sched_gang_in *gang; // NULL: none
 };
 
 // NOMINATE: the node is kept for the pod; empty: no longer. EVICT: the same, and victims leave it.

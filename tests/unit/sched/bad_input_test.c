@@ -57,8 +57,29 @@ static const struct {
 	{ "a duration in words", "gpuaas.io/duration: 1h", "", "",
 	  "InvalidAnnotation:0(gpuaas.io/duration must be whole seconds from 1 to ten years, not "
 	  "\"1h\"/)" },
-	{ "a gang of nobody", "gpuaas.io/gang-min: '-1'", "", "",
-	  "UnsupportedValue:0(annotation gpuaas.io/gang-min/)" },
+	{ "a gang of nobody", "gpuaas.io/gang: g, gpuaas.io/gang-min: '-1'", "", "",
+	  "InvalidAnnotation:0(gpuaas.io/gang-min must be a number of pods from 1 to 4096, not "
+	  "\"-1\"/)" },
+	{ "a minimum of no gang", "gpuaas.io/gang-min: '2'", "", "",
+	  "InvalidAnnotation:0(gpuaas.io/gang-min needs gpuaas.io/gang/)" },
+	{ "a gang that is absurd", "gpuaas.io/gang: g, gpuaas.io/gang-min: '99999999999999999999'",
+	  "", "",
+	  "InvalidAnnotation:0(gpuaas.io/gang-min must be a number of pods from 1 to 4096, not "
+	  "\"99999999999999999999\"/)" },
+	{ "a gang of more than it may have",
+	  "gpuaas.io/gang: g, gpuaas.io/gang-min: '4', gpuaas.io/gang-max: '3'", "", "",
+	  "InvalidAnnotation:0(gpuaas.io/gang-max 3 is less than gpuaas.io/gang-min 4/)" },
+	{ "a gang of another namespace", "gpuaas.io/gang: other/g", "", "",
+	  "InvalidAnnotation:0(gpuaas.io/gang must be a name of letters, digits, '-', '_' and "
+	  "'.'; all members are of one namespace, not \"other/g\"/)" },
+	{ "a sub-group larger than its gang",
+	  "gpuaas.io/gang: g, gpuaas.io/gang-min: '2', gpuaas.io/gang-group: a, "
+	  "gpuaas.io/gang-group-min: '3'",
+	  "", "",
+	  "InvalidAnnotation:0(gpuaas.io/gang-group-min 3 is more than gpuaas.io/gang-min 2/)" },
+	{ "a minimum of no sub-group",
+	  "gpuaas.io/gang: g, gpuaas.io/gang-min: '2', gpuaas.io/gang-group-min: '1'", "", "",
+	  "InvalidAnnotation:0(gpuaas.io/gang-group-min needs gpuaas.io/gang-group/)" },
 	{ "two at once", "gpuaas.io/min-cuda: x, gpuaas.io/min-driver: y", "", "",
 	  "InvalidAnnotation:0(gpuaas.io/min-driver must be a version such as 535.104, not \"y\"/) "
 	  "InvalidAnnotation:0(gpuaas.io/min-cuda must be a version such as 535.104, not \"x\"/)" },

@@ -121,15 +121,14 @@ static const struct {
 	{ "driver is no version", "", "", "", "annotations: {gpuaas.io/min-driver: new}", "",
 	  "refuse p InvalidAnnotation:0(gpuaas.io/min-driver must be a version such as 535.104, "
 	  "not \"new\"/)" },
-	{ "gang is not there yet", "", "", "", "annotations: {gpuaas.io/gang: g}", "",
-	  "refuse p UnsupportedValue:0(annotation gpuaas.io/gang/)" },
 	{ "gated", "", "", "", "", "schedulingGates: [{name: g}]", "wait p SchedulingGated:0" },
 	{ "unknown field", "", "", "", "", "newField: 1",
 	  "refuse p UnknownField:0(spec.newField/)" },
 	{ "claim", "", "", "", "", "resourceClaims: [{name: c}]",
 	  "refuse p UnsupportedResourceClaim:0(spec.resourceClaims/)" },
-	{ "group", "", "", "", "", "schedulingGroup: {podGroupName: g}",
-	  "refuse p UnsupportedSchedulingGroup:0(spec.schedulingGroup/)" },
+	{ "group that nobody describes", "", "", "", "", "schedulingGroup: {podGroupName: g}",
+	  "wait p GangIncomplete:0(gpuaas.io/gang-min, or a Job or PodGroup that says how "
+	  "many/1 pod)" },
 	{ "a cloud's disk", "", "", "", "",
 	  "volumes: [{name: v, awsElasticBlockStore: {volumeID: x}}]",
 	  "refuse p UnsupportedVolume:0(v/)" },

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gangs inside of the core. Members wait with their gang, not with their shape: they are placed
+// all at once (gang_place.c), assumed all at once, and their binds come out one after the other
+// before any other decision. A gang that some of its members have left, or whose binds failed, is
+// completed first; what it holds incomplete is given back when it expires. A gang lives as long as
+// it has a member or a part; members belong to their pods.
+#pragma once
+
+#include "sched/group.h"
+#include "sched/parts.h"
+
+struct member {
+	struct pod *pod;
+	struct gang *gang;
+	struct link in_gang, in_binds;
+	struct str *texts; // memory of those of terms
+	struct sched_gang_in terms;
+	bool disagrees; // with the gang's speaker, and is refused for it
+	bool is_due;    // of a try: its sub-group needs it
+};
+
+struct part {
+	struct part *next;
+	struct gang *gang;
+	struct str *texts;
+	struct sched_gang_part in;
+};
+
+enum { GANG_CLASSES_MAX = 16, GANG_LOOKS_PACED = 1 << 16, GANG_PACE_MS = 1000 };
+struct gang_facts { // of the waiting members of one shape, as of the last try
+	const struct shape *shape;
+	struct sched_facts facts;
+};
+
+struct gang {
+	struct str key, namespace_, name; // in one block of memory
+	sched_gang_kind kind;
+	struct link members; // by in_gang
+	size_t member_count, on_node_count;
+	struct member *speaker; // whose terms hold; NULL: no member
+	struct part *parts;
+	struct tree waiting;     // members to be placed, in queue order, by in_shape
+	struct tree_node active; // in gangs->active under the key of the first of them
+	struct link in_parked, in_begun;
+	struct gang_facts facts[GANG_CLASSES_MAX];
+	size_t facts_count;
+	struct sched_fact why;                // what of the gang itself they all wait for
+	bool is_told, is_same, are_codes_new; // facts were found; against those before
+	bool is_untold;                       // only numbers differ, and will be told later
+	bool is_stale;                        // nodes changed since the facts were found
+	int64_t told_ms;                      // when they were told last
+	bool was_whole;                       // since its first member came to a node
+	int64_t begun_ms;   // since when it has some of its members on nodes, and never had all
+	uint64_t unfit_gen; // sched->gen at which the cluster could never hold it
+	int64_t paced_ms;   // a long search failed; no other before
+};
+
+typedef enum gang_term { // what members may contradict each other in
+	GANG_TERM_MIN,
+	GANG_TERM_MAX,
+	GANG_TERM_EXPIRY,
+	GANG_TERM_TOPOLOGY,
+	GANG_TERM_GROUP_MIN,
+	GANG_TERM_MEMBERS, // there are more than SCHED_GANG_MAX
+	GANG_TERMS
+} gang_term;
+
+struct gangs {
+	struct map *by_key, *parts;
+	size_t held_count; // pods in the waiting trees
+	struct tree active;
+	struct link parked; // gangs, as the next
+	struct link begun;  // they hold devices incomplete
+	struct link binds;  // members that are assumed and not yet handed out
+};
+
+// ---- what others may ask
+// Members that must run at least; 0: nobody has said it yet.
+int64_t gang_min(const struct gang *gang);
+int64_t gang_max(const struct gang *gang);     // INT64_MAX: no bound
+int64_t gang_running(const struct gang *gang); // on nodes and not about to end
+// How many running members may go before the gang falls below its minimum; then all must go.
+int64_t gang_spare(const struct gang *gang);
+static inline struct gang *gang_of(const struct pod *pod)
+{
+	return pod->member == NULL ? NULL : pod->member->gang;
+}
+const struct tree_key *gang_key(const struct pod *pod); // place in the queue, of the whole gang
+struct str gang_topology(const struct gang *gang);
+int64_t gang_expiry_ms(const struct gang *gang);
+
+// ---- for pods.c
+struct gangs *gangs_new(uint64_t seed);
+void gangs_free(struct gangs *gangs);
+// Whether it would be of another gang, or on other terms.
+bool gang_differs(const struct pod *pod, const struct sched_gang_in *in);
+void gang_join(struct sched *sched, struct pod *pod, const struct sched_gang_in *in); // NULL: none
+void gang_leave(struct sched *sched, struct pod *pod);
+// Its facts, when it contradicts others of its gang.
+bool gang_refuses(const struct pod *pod, struct sched_facts *ret_facts);
+void gang_add_waiting(struct sched *sched, struct pod *pod);
+void gang_drop_waiting(struct sched *sched, struct pod *pod);
+void gang_activate(struct sched *sched, struct gang *gang);        // to be tried
+void gang_moved(struct sched *sched, struct pod *pod, int change); // came to a node or left it
+
+// ---- for decide.c
+void gang_wake_due(struct sched *sched);
+void gang_wake_changed(struct sched *sched);
+struct gang *gang_first(struct sched *sched); // to be tried; NULL: none
+void gang_try(struct sched *sched, struct gang *gang);
+struct pod *gang_take_bind(struct sched *sched);                      // NULL: none
+bool gang_told(const struct pod *pod, struct sched_facts *ret_facts); // false: never tried
+void gang_explain(struct sched *sched, struct pod *pod, struct sched_facts *ret_facts);
+int64_t gang_wake_ms(const struct sched *sched);
+bool gang_fact_text(const struct pod *pod, const struct sched_fact *fact, struct arena *arena,
+		    struct sched_reason *reason); // false: it is no fact of a gang
+
+// ---- gang_place.c
+struct gang_aim {
+	size_t need, most; // of the waiting members
+	bool is_long;      // all ways may be tried
+};
+struct gang_plan {
+	struct pod **pods; // on their nodes, for a try only; to be freed
+	size_t count;
+	size_t best; // of a failure: the most that were placed at once
+	uint64_t looks;
+};
+// Puts members on nodes. True: they are there, to be confirmed; false: nothing has changed.
+bool gang_place(struct sched *sched, struct gang *gang, const struct gang_aim *aim,
+		struct gang_plan *ret_plan);
+bool gang_in_domain(const struct check *check, const struct node *node);
+
+const char *gang_check(const struct sched *sched);

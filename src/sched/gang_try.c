@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+// A gang's turn: whether it may start, all at once, and what its members are told if not.
+#include "sched/gang.h"
+
+#include <stdlib.h>
+
+static bool facts_equal(const struct sched_facts *a, const struct sched_facts *b)
+{
+	if (a->count != b->count)
+		return false;
+	for (size_t i = 0; i < a->count; i++) {
+		const struct sched_fact *x = &a->items[i], *y = &b->items[i];
+		if (x->code != y->code || x->detail != y->detail || x->nodes != y->nodes ||
+		    x->need != y->need || x->have != y->have)
+			return false;
+	}
+	return true;
+}
+
+static void put_why(const struct gang *gang, struct sched_facts *facts)
+{
+	struct sched_fact *fact = facts_add(facts, gang->why.code, gang->why.detail);
+	fact->need = gang->why.need;
+	fact->have = gang->why.have;
+}
+
+// Of each shape of the members, what of the nodes keeps one of them away.
+static void find_facts(struct sched *sched, struct gang *gang)
+{
+	bool was_told = gang->is_told;
+	size_t count = 0;
+	uint64_t old_codes = 0, codes = 0;
+	gang->is_same = was_told && !gang->is_untold;
+	for (size_t i = 0; i < gang->facts_count; i++)
+		old_codes |= facts_codes(&gang->facts[i].facts);
+	for (struct tree_node *at = tree_first(&gang->waiting); at != NULL; at = tree_next(at)) {
+		struct pod *pod = LINK_OF(at, struct pod, in_shape);
+		struct sched_facts facts = { .count = 0 };
+		size_t i = 0;
+		while (i < count && gang->facts[i].shape != pod->shape)
+			i++;
+		if (i < count || count == GANG_CLASSES_MAX)
+			continue;
+		if (gang->why.code == SCHED_CODE_GANG_DOES_NOT_FIT)
+			(void)decide_collect(sched, pod, &facts);
+		put_why(gang, &facts);
+		gang->is_same = gang->is_same && i < gang->facts_count &&
+				gang->facts[i].shape == pod->shape &&
+				facts_equal(&gang->facts[i].facts, &facts);
+		codes |= facts_codes(&facts);
+		gang->facts[count++] = (struct gang_facts){ pod->shape, facts };
+	}
+	gang->facts_count = count;
+	gang->is_told = true;
+	gang->are_codes_new = !was_told || codes != old_codes;
+}
+
+// Numbers alone are told again only after a while: each is a write to the API server.
+static void park(struct sched *sched, struct gang *gang, const struct sched_fact *why)
+{
+	tree_remove(&sched->gangs->active, &gang->active);
+	link_add(&sched->gangs->parked, &gang->in_parked);
+	gang->is_stale = false;
+	gang->why = *why;
+	find_facts(sched, gang);
+	if (why->code == SCHED_CODE_GANG_DOES_NOT_FIT)
+		reserve_parked(sched, LINK_OF(tree_first(&gang->waiting), struct pod, in_shape));
+	if (gang->is_same)
+		return;
+	if (!gang->are_codes_new && gang->told_ms + FACTS_FRESH_MS > sched->now_ms) {
+		gang->is_stale = gang->is_untold = true;
+		return;
+	}
+	gang->is_untold = false;
+	gang->told_ms = sched->now_ms;
+	for (struct tree_node *at = tree_first(&gang->waiting); at != NULL; at = tree_next(at))
+		pod_tell(sched, LINK_OF(at, struct pod, in_shape));
+}
+
+static void confirm(struct sched *sched, struct gang_plan *plan)
+{
+	for (size_t i = 0; i < plan->count; i++) {
+		struct pod *pod = plan->pods[i];
+		pod_leave(sched, pod);
+		pod_settle_on(sched, pod);
+		pod_expect(sched, pod, sched->now_ms);
+		pod_set_state(sched, pod, SCHED_STATE_ASSUMED);
+		link_add(&sched->gangs->binds, &pod->member->in_binds);
+	}
+	free(plan->pods);
+}
+
+// How many of those that wait must start together; 0: the gang is not all there.
+static int64_t needed(const struct gang *gang, int64_t running, int64_t waiting)
+{
+	int64_t least = gang_min(gang) - running;
+	if (gang->was_whole && running > 0) // members may have ended; it takes who is there
+		least = min_i64(least, waiting);
+	return least > waiting ? 0 : max_i64(least, 1);
+}
+
+void gang_try(struct sched *sched, struct gang *gang)
+{
+	struct gang_plan plan;
+	int64_t running = gang_running(gang), waiting = (int64_t)tree_count(&gang->waiting);
+	int64_t least = gang_min(gang), room = gang_max(gang) - running;
+	int64_t need = least == 0 ? 0 : needed(gang, running, waiting);
+	struct sched_fact why = { .code = SCHED_CODE_GANG_INCOMPLETE,
+				  .detail = least == 0,
+				  .need = least,
+				  .have = running + waiting };
+	ASSERT(tree_has(&gang->active) && waiting > 0);
+	if (room <= 0)
+		why = (struct sched_fact){ .code = SCHED_CODE_GANG_FULL,
+					   .need = running + waiting,
+					   .have = gang_max(gang) };
+	if (room <= 0 || need == 0) {
+		park(sched, gang, &why);
+		return;
+	}
+	const struct gang_aim aim = { .need = (size_t)need,
+				      .most = (size_t)min_i64(room, waiting),
+				      .is_long = sched->now_ms >= gang->paced_ms };
+	if (gang_place(sched, gang, &aim, &plan)) {
+		confirm(sched, &plan);
+		gang->paced_ms = 0;
+		return;
+	}
+	if (plan.looks >= GANG_LOOKS_PACED)
+		gang->paced_ms = sched->now_ms + GANG_PACE_MS;
+	why = (struct sched_fact){ .code = SCHED_CODE_GANG_DOES_NOT_FIT,
+				   .detail = gang_topology(gang).len > 0,
+				   .need = need,
+				   .have = (int64_t)plan.best };
+	park(sched, gang, &why);
+	gang->is_stale = gang->is_stale || !aim.is_long;
+}
+
+struct gang *gang_first(struct sched *sched)
+{
+	struct tree_node *first = tree_first(&sched->gangs->active);
+	return first == NULL ? NULL : LINK_OF(first, struct gang, active);
+}
+
+struct pod *gang_take_bind(struct sched *sched)
+{
+	struct link *binds = &sched->gangs->binds;
+	while (!link_is_empty(binds)) {
+		struct pod *pod = LINK_OF(binds->next, struct member, in_binds)->pod;
+		link_drop(&pod->member->in_binds);
+		if (pod->state == SCHED_STATE_ASSUMED)
+			return pod;
+	}
+	return NULL;
+}
+
+// ---- waking
+
+static bool may_fit(struct sched *sched, const struct gang *gang)
+{
+	for (size_t i = 0; i < gang->facts_count; i++) {
+		struct shape *shape = (struct shape *)(uintptr_t)gang->facts[i].shape;
+		const struct sched_spec *spec = shape->spec;
+		if (sched->wakes_all || (sched->wakes_volumes && spec_has_volumes(spec)) ||
+		    spec->near_count + spec->spread_count > 0)
+			return true;
+		shape_ready(sched, shape);
+		for (uint32_t k = 0; k < sched->touched_count; k++) {
+			const struct node *node = sched->nodes[sched->touched[k]];
+			if (shape_is_static_fit(shape, node->slot) &&
+			    filter_has_room(sched, shape, node))
+				return true;
+		}
+	}
+	return false;
+}
+
+void gang_wake_changed(struct sched *sched)
+{
+	struct link *parked = &sched->gangs->parked;
+	for (struct link *at = parked->next, *next; at != parked; at = next) {
+		struct gang *gang = LINK_OF(at, struct gang, in_parked);
+		next = at->next;
+		if (gang->why.code != SCHED_CODE_GANG_DOES_NOT_FIT)
+			continue; // nodes do not matter
+		gang->is_stale = true;
+		if (sched->now_ms >= gang->paced_ms && may_fit(sched, gang))
+			gang_activate(sched, gang);
+	}
+}
+
+static int64_t refresh_ms(const struct gang *gang)
+{
+	return max_i64(gang->told_ms + FACTS_FRESH_MS, gang->paced_ms);
+}
+
+void gang_wake_due(struct sched *sched)
+{
+	struct link *parked = &sched->gangs->parked;
+	for (struct link *at = parked->next, *next; at != parked; at = next) {
+		struct gang *gang = LINK_OF(at, struct gang, in_parked);
+		next = at->next;
+		if (gang->is_stale && refresh_ms(gang) <= sched->now_ms)
+			gang_activate(sched, gang);
+	}
+}
+
+int64_t gang_wake_ms(const struct sched *sched)
+{
+	int64_t wake_ms = INT64_MAX;
+	const struct link *parked = &sched->gangs->parked;
+	for (const struct link *at = parked->next; at != parked; at = at->next) {
+		const struct gang *gang = LINK_OF((uintptr_t)at, struct gang, in_parked);
+		if (gang->is_stale)
+			wake_ms = min_i64(wake_ms, refresh_ms(gang));
+	}
+	return wake_ms;
+}
+
+// ---- what is told
+
+static const struct gang_facts *facts_of(const struct gang *gang, const struct shape *shape)
+{
+	for (size_t i = 0; i < gang->facts_count; i++) {
+		if (gang->facts[i].shape == shape)
+			return &gang->facts[i];
+	}
+	return NULL;
+}
+
+bool gang_told(const struct pod *pod, struct sched_facts *ret_facts)
+{
+	const struct gang *gang = gang_of(pod);
+	const struct gang_facts *facts = facts_of(gang, pod->shape);
+	if (!gang->is_told)
+		return false;
+	*ret_facts = (struct sched_facts){ .count = 0 };
+	if (facts != NULL)
+		*ret_facts = facts->facts;
+	else
+		put_why(gang, ret_facts);
+	return true;
+}
+
+void gang_explain(struct sched *sched, struct pod *pod, struct sched_facts *ret_facts)
+{
+	const struct gang *gang = gang_of(pod);
+	*ret_facts = (struct sched_facts){ .count = 0 };
+	if (!gang->is_told || tree_has(&gang->active))
+		return; // it is about to be decided
+	if (gang->why.code == SCHED_CODE_GANG_DOES_NOT_FIT)
+		(void)decide_collect(sched, pod, ret_facts);
+	put_why(gang, ret_facts);
+}
+
+static struct str pods_text(struct arena *arena, int64_t count)
+{
+	return str_of(arena_printf(arena, "%lld pod%s", (long long)count, count == 1 ? "" : "s"));
+}
+
+static void contradiction_text(const struct pod *pod, const struct sched_fact *fact,
+			       struct arena *arena, struct sched_reason *reason)
+{
+	static const char *const NAMES[GANG_TERMS] = {
+		[GANG_TERM_MIN] = "gpuaas.io/gang-min",
+		[GANG_TERM_MAX] = "gpuaas.io/gang-max",
+		[GANG_TERM_EXPIRY] = "gpuaas.io/gang-expiry",
+		[GANG_TERM_TOPOLOGY] = "gpuaas.io/topology",
+		[GANG_TERM_GROUP_MIN] = "gpuaas.io/gang-group-min",
+		[GANG_TERM_MEMBERS] = "members",
+	};
+	const struct member *member = pod->member;
+	const char *name = NAMES[min_size(fact->detail, GANG_TERM_MEMBERS)];
+	if (fact->detail == GANG_TERM_TOPOLOGY && member != NULL) {
+		reason->need = str_of(arena_printf(arena, "%s " STR_FMT, name,
+						   STR_ARG(member->gang->speaker->terms.topology)));
+		reason->have = str_of(
+			arena_printf(arena, "%s " STR_FMT, name, STR_ARG(member->terms.topology)));
+		return;
+	}
+	reason->need = str_of(arena_printf(arena, "%s %lld", name, (long long)fact->need));
+	reason->have = str_of(arena_printf(arena, "%s %lld", name, (long long)fact->have));
+}
+
+bool gang_fact_text(const struct pod *pod, const struct sched_fact *fact, struct arena *arena,
+		    struct sched_reason *reason)
+{
+	const struct gang *gang = gang_of(pod);
+	bool is_ours = fact->code >= SCHED_CODE_GANG_CONTRADICTION &&
+		       fact->code <= SCHED_CODE_GANG_EXPIRED;
+	if (!is_ours)
+		return false;
+	if (fact->code == SCHED_CODE_GANG_CONTRADICTION) {
+		contradiction_text(pod, fact, arena, reason);
+		return true;
+	}
+	reason->need = pods_text(arena, fact->need);
+	reason->have = pods_text(arena, fact->have);
+	if (fact->code == SCHED_CODE_GANG_INCOMPLETE && fact->detail != 0)
+		reason->need = STR("gpuaas.io/gang-min, or a Job or PodGroup that says how many");
+	if (fact->code == SCHED_CODE_GANG_DOES_NOT_FIT && fact->detail != 0 && gang != NULL)
+		reason->need =
+			str_of(arena_printf(arena, STR_FMT " with one " STR_FMT,
+					    STR_ARG(reason->need), STR_ARG(gang_topology(gang))));
+	return true;
+}

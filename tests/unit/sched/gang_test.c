@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gangs: who starts with whom, what a gang is told, and who contradicts it: cases as YAML, then the
+// lines of decisions with the clock set in between.
+#include "rig.h"
+
+#include "check.h"
+
+#define NODE(name, gpus, rack)                                                                     \
+	"---\n{kind: Node, metadata: {name: " name ", labels: {rack: " rack                        \
+	"}}, status: {allocatable: {cpu: 16, memory: 64Gi, pods: 20, nvidia.com/gpu: " gpus        \
+	"}}}\n"
+#define FULL(name, notes, gpus, more)                                                              \
+	"---\n{kind: Pod, metadata: {name: " name ", annotations: {" notes                         \
+	"}}, spec: {containers: [{name: c, resources: {limits: {cpu: 1, nvidia.com/gpu: " gpus     \
+	"}}}], " more "}}\n"
+#define LABELED(name, labels, gpus)                                                                \
+	"---\n{kind: Pod, metadata: {name: " name ", labels: {" labels                             \
+	"}}, spec: {containers: [{name: c, resources: {limits: {cpu: 1, nvidia.com/gpu: " gpus     \
+	"}}}]}}\n"
+#define OF(gang, min) "gpuaas.io/gang: " gang ", gpuaas.io/gang-min: '" min "'"
+#define MEMBER(name, min, gpus) FULL(name, OF("g", min), gpus, "")
+#define POD(name, gpus, more) FULL(name, "", gpus, more)
+#define LASTS(seconds) "gpuaas.io/duration: '" seconds "'"
+#define ON(node) "nodeName: " node
+#define SHORT(nodes, gpus, have)                                                                   \
+	"InsufficientResource:" nodes "(" gpus " nvidia.com/gpu/" have " nvidia.com/gpu)"
+#define INCOMPLETE(need, have) "GangIncomplete:0(" need "/" have ")"
+#define NO_ROOM(need, have) "GangDoesNotFit:0(" need "/" have ")"
+#define DIFFERS(theirs, own) "GangContradiction:0(gpuaas.io/" theirs "/gpuaas.io/" own ")"
+#define RACK "gpuaas.io/topology: rack, " OF("g", "2")
+#define GROUP(name, group, min, least)                                                             \
+	FULL(name,                                                                                 \
+	     OF("g", min) ", gpuaas.io/gang-group: " group ", gpuaas.io/gang-group-min: '" least   \
+			  "'",                                                                     \
+	     "4", "")
+
+static const struct {
+	const char *name, *yaml;
+	const char *lines[12]; // ends with NULL; then there must be nothing more
+} CASES[] = {
+	{ "all start together",
+	  NODE("a", "4", "r") NODE("b", "4", "r") MEMBER("m1", "2", "4") MEMBER("m2", "2", "4"),
+	  { "bind m1 a []", "bind m2 b []" } },
+	{ "nobody starts alone",
+	  NODE("a", "4", "r") MEMBER("m1", "2", "4"),
+	  { "wait m1 " INCOMPLETE("2 pods", "1 pod"), "+" NODE("b", "4", "r"),
+	    "+" MEMBER("m2", "2", "4"), "bind m1 a []", "bind m2 b []" } },
+	{ "one node is busy: none is bound, and another uses what is free",
+	  NODE("a", "4", "r") NODE("b", "4", "r") POD("x", "4", ON("a")) MEMBER("m1", "2", "4")
+		  MEMBER("m2", "2", "4"),
+	  { "wait m1 " NO_ROOM("2 pods", "1 pod") " " SHORT("1", "4", "0"),
+	    "wait m2 " NO_ROOM("2 pods", "1 pod") " " SHORT("1", "4", "0"), "-x", "bind m1 a []",
+	    "bind m2 b []" } },
+	{ "the room of the gang that waits for members is anybody's",
+	  NODE("a", "4", "r") MEMBER("m1", "2", "2") POD("z", "4", ""),
+	  { "bind z a []", "wait m1 " INCOMPLETE("2 pods", "1 pod") } },
+	{ "a gang goes before those behind it and after those before it",
+	  NODE("a", "4", "r") POD("l", "2", "") MEMBER("m1", "2", "1") MEMBER("m2", "2", "1")
+		  POD("z", "1", ""),
+	  { "bind l a []", "bind m1 a []", "bind m2 a []", "wait z " SHORT("1", "1", "0") } },
+	{ "more than the minimum start if they fit",
+	  NODE("a", "4", "r") MEMBER("m1", "2", "1") MEMBER("m2", "2", "1") MEMBER("m3", "2", "1")
+		  MEMBER("m4", "2", "1") MEMBER("m5", "2", "1"),
+	  { "bind m1 a []", "bind m2 a []", "bind m3 a []", "bind m4 a []",
+	    "wait m5 " NO_ROOM("1 pod", "0 pods") " " SHORT("1", "1", "0"), "-m1",
+	    "bind m5 a []" } },
+	{ "never more than the maximum",
+	  NODE("a", "4", "r") FULL("m1", OF("g", "1") ", gpuaas.io/gang-max: '2'", "1", "")
+		  FULL("m2", OF("g", "1") ", gpuaas.io/gang-max: '2'", "1", "")
+			  FULL("m3", OF("g", "1") ", gpuaas.io/gang-max: '2'", "1", ""),
+	  { "bind m1 a []", "bind m2 a []", "wait m3 GangFull:0(3 pods/2 pods)", "-m2",
+	    "bind m3 a []" } },
+	{ "the large one goes first, however it stands in the queue",
+	  NODE("a", "4", "r") NODE("b", "2", "r") MEMBER("m1", "3", "1") MEMBER("m2", "3", "1")
+		  MEMBER("m3", "3", "4"),
+	  { "bind m3 a []", "bind m1 b []", "bind m2 b []" } },
+	{ "of an elastic gang those that fit",
+	  NODE("a", "2", "r") MEMBER("m1", "2", "4") MEMBER("m2", "2", "1") MEMBER("m3", "2", "1"),
+	  { "bind m2 a []", "bind m3 a []",
+	    "wait m1 " NO_ROOM("1 pod", "0 pods") " ResourceTooLarge:1(4 nvidia.com/gpu/2 "
+						  "nvidia.com/gpu)" } },
+	{ "one rack, the tightest",
+	  NODE("a", "4", "r") NODE("b", "4", "r") NODE("c", "8", "r") NODE("d", "4", "s")
+		  NODE("e", "4", "s") FULL("m1", RACK, "4", "") FULL("m2", RACK, "4", ""),
+	  { "bind m1 d []", "bind m2 e []" } },
+	{ "no rack has room for both",
+	  NODE("a", "4", "r") NODE("b", "4", "s") FULL("m1", RACK, "4", "")
+		  FULL("m2", RACK, "4", ""),
+	  { "wait m1 " NO_ROOM("2 pods with one rack", "1 pod"),
+	    "wait m2 " NO_ROOM("2 pods with one rack", "1 pod"), "+" NODE("c", "4", "s"),
+	    "bind m1 b []", "bind m2 c []" } },
+	{ "who comes later goes to the rack of those that run",
+	  NODE("a", "4", "r") NODE("b", "4", "s") NODE("c", "4", "s") FULL("m1", RACK, "4", ON("b"))
+		  FULL("m2", RACK, "4", ""),
+	  { "bind m2 c []" } },
+	{ "each sub-group has its minimum",
+	  NODE("a", "4", "r") NODE("b", "4", "r") GROUP("m1", "x", "2", "1")
+		  GROUP("m2", "x", "2", "1") GROUP("m3", "y", "2", "1"),
+	  { "bind m1 a []", "bind m3 b []",
+	    "wait m2 " NO_ROOM("1 pod", "0 pods") " " SHORT("2", "4", "0") } },
+	{ "a sub-group that lacks its minimum holds all up",
+	  NODE("a", "4", "r") NODE("b", "4", "r") GROUP("m1", "x", "2", "2")
+		  GROUP("m3", "y", "2", "1"),
+	  { "wait m1 " NO_ROOM("2 pods", "2 pods"), "wait m3 " NO_ROOM("2 pods", "2 pods") } },
+	{ "those that run count",
+	  NODE("a", "4", "r") FULL("m1", OF("g", "2"), "1", ON("a")) MEMBER("m2", "2", "1"),
+	  { "bind m2 a []" } },
+	{ "one that ended is no member of those that run, and holds nobody up",
+	  NODE("a", "4", "r") FULL("m1", OF("g", "3"), "1", ON("a"))
+		  FULL("m2", OF("g", "3"), "1", ON("a")) FULL("m3", OF("g", "3"), "1", ON("a")),
+	  { ".", "-m1", "-m2", "+" MEMBER("m4", "3", "1"), "bind m4 a []" } },
+	{ "a gang that changes its size: who differs from the first is refused",
+	  NODE("a", "4", "r") MEMBER("m1", "2", "1") MEMBER("m2", "3", "1"),
+	  { "wait m1 " INCOMPLETE("2 pods", "1 pod"),
+	    "refuse m2 " DIFFERS("gang-min 2", "gang-min 3") } },
+	{ "who differs from those that run is refused, until he agrees",
+	  NODE("a", "4", "r") FULL("z", OF("g", "2"), "1", ON("a"))
+		  FULL("y", OF("g", "2"), "1", ON("a")) MEMBER("m1", "3", "1"),
+	  { "refuse m1 " DIFFERS("gang-min 2", "gang-min 3"), "+" MEMBER("m1", "2", "1"),
+	    "bind m1 a []" } },
+	{ "racks that differ",
+	  NODE("a", "4", "r") MEMBER("m1", "2", "1") FULL("m2", RACK, "1", ""),
+	  { "wait m1 " INCOMPLETE("2 pods", "1 pod"),
+	    "refuse m2 " DIFFERS("topology ", "topology rack") } },
+	{ "the word of the first passes to the next",
+	  NODE("a", "4", "r") MEMBER("m1", "1", "8") MEMBER("m2", "2", "1") MEMBER("m3", "2", "1"),
+	  { "wait m1 " NO_ROOM("1 pod", "0 pods") " ResourceTooLarge:1(8 nvidia.com/gpu/4 "
+						  "nvidia.com/gpu)",
+	    "refuse m2 " DIFFERS("gang-min 1", "gang-min 2"),
+	    "refuse m3 " DIFFERS("gang-min 1", "gang-min 2"), "-m1", "bind m2 a []",
+	    "bind m3 a []" } },
+	{ "the plugin's labels",
+	  NODE("a", "4", "r") LABELED("m1",
+				      "pod-group.scheduling.sigs.k8s.io/name: g, "
+				      "pod-group.scheduling.sigs.k8s.io/min-available: '2'",
+				      "1"),
+	  { "wait m1 " INCOMPLETE("2 pods", "1 pod"),
+	    "+" LABELED("m2",
+			"pod-group.scheduling.sigs.k8s.io/name: g, "
+			"pod-group.scheduling.sigs.k8s.io/min-available: '2'",
+			"1"),
+	    "bind m1 a []", "bind m2 a []" } },
+	{ "affinity inside of the gang",
+	  NODE("a", "4", "r") NODE("b", "4", "s") FULL(
+		  "m1", OF("g", "2"), "1",
+		  "affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
+		  "[{topologyKey: rack, labelSelector: {}}]}}")
+		  FULL("m2", OF("g", "2"), "1",
+		       "affinity: {podAntiAffinity: "
+		       "{requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: "
+		       "rack, labelSelector: {}}]}}"),
+	  { "bind m1 a []", "bind m2 b []" } },
+};
+
+static void run_case(struct check *c, size_t i)
+{
+	struct rig rig;
+	rig_init(&rig);
+	rig_put(&rig, CASES[i].yaml);
+	for (size_t k = 0; k < ARRAY_COUNT(CASES[i].lines) && CASES[i].lines[k] != NULL; k++) {
+		const char *line = CASES[i].lines[k];
+		if (line[0] == '+')
+			rig_put(&rig, line + 1);
+		else if (line[0] == '-')
+			rig_remove_pod(&rig, line + 1);
+		else if (line[0] == '@')
+			CHECK(c, line, str_to_i64(str_of(line + 1), &rig.now_ms));
+		else
+			CHECK_STR(c, CASES[i].name, str_of(rig_next(&rig)),
+				  line[0] == '.' ? "-" : line);
+	}
+	CHECK_STR(c, CASES[i].name, str_of(rig_next(&rig)), "-");
+	rig_done(&rig);
+}
+
+int main(void)
+{
+	struct check c = { 0 };
+	for (size_t i = 0; i < ARRAY_COUNT(CASES); i++)
+		run_case(&c, i);
+	return check_done(&c);
+}

@@ -193,6 +193,7 @@ static struct sched_spec *build_spec(struct arena *arena, const struct kobj_pod 
 	build_volumes(&build);
 	build_features(&build);
 	build_gpu(&build);
+	build_shares(&build);
 	build_gang(&build);
 	*ret_gang = build.gang.name.len > 0 ? ARENA_NEW(arena, struct sched_gang_in) : NULL;
 	if (*ret_gang != NULL)
@@ -346,6 +347,7 @@ bool feed_devices(struct arena *arena, const struct kobj_gpu_node *node,
 						       .index = gpu->index,
 						       .memory_mib = gpu->memory_mib,
 						       .is_healthy = gpu->healthy > 0,
+						       .is_shared = gpu->milli > 0,
 						       .compute = version_of(gpu->compute),
 						       .driver = version_of(node->driver),
 						       .cuda = version_of(node->cuda),

@@ -31,6 +31,9 @@ struct sched_labels feed_labels(const struct kobj_pairs *pairs); // the same mem
 
 // The plan in the annotation of a Binding: [{"container","resource","uuid","milli","memory_mib"}].
 void feed_plan_write(struct buf *out, const struct sched_grant *grants, size_t count);
-// UUIDs of a plan, each once; false when it is not such a text.
+// UUIDs of the whole GPUs of a plan, each once; false when it is not such a text.
 MUST_USE bool feed_plan_read(struct arena *arena, struct str text, struct str **ret_uuids,
 			     size_t *ret_count);
+// The shares of a plan, line by line; as feed_plan_read.
+MUST_USE bool feed_plan_holds(struct arena *arena, struct str text, struct sched_hold **ret_holds,
+			      size_t *ret_count);

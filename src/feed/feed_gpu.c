@@ -119,14 +119,17 @@ void build_gpu(struct build *build)
 
 void feed_plan_write(struct buf *out, const struct sched_grant *grants, size_t count)
 {
-	enum { WHOLE_MILLI = 1000 };
 	buf_put_byte(out, '[');
 	for (size_t i = 0; i < count; i++) {
 		buf_put_c(out, i > 0 ? ",{\"container\":" : "{\"container\":");
 		buf_put_json(out, grants[i].container);
-		buf_put_c(out, ",\"resource\":\"" FEED_GPU_RESOURCE "\",\"uuid\":");
+		bool is_whole = grants[i].resource.len == 0;
+		buf_put_c(out, ",\"resource\":");
+		buf_put_json(out, is_whole ? STR(FEED_GPU_RESOURCE) : grants[i].resource);
+		buf_put_c(out, ",\"uuid\":");
 		buf_put_json(out, grants[i].uuid);
-		buf_printf(out, ",\"milli\":%d,\"memory_mib\":%lld}", WHOLE_MILLI,
+		buf_printf(out, ",\"milli\":%lld,\"memory_mib\":%lld}",
+			   is_whole ? (long long)SHARE_WHOLE_MILLI : (long long)grants[i].milli,
 			   (long long)grants[i].memory_mib);
 	}
 	buf_put_byte(out, ']');
@@ -143,6 +146,9 @@ bool feed_plan_read(struct arena *arena, struct str text, struct str **ret_uuids
 		struct str uuid = json_text(json_array_get(plan, i), "uuid");
 		if (uuid.len == 0)
 			return false;
+		share_kind kind;
+		if (share_kind_of(json_text(json_array_get(plan, i), "resource"), &kind))
+			continue;
 		bool is_known = false; // an init container shares devices with the others
 		for (size_t k = 0; k < count; k++)
 			is_known = is_known || str_eq(uuids[k], uuid);

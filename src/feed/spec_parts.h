@@ -40,4 +40,5 @@ void build_affinity(struct build *build);
 void build_spreads(struct build *build);
 void build_volumes(struct build *build);
 void build_gpu(struct build *build);
-void build_gang(struct build *build); // after build_gpu
+void build_shares(struct build *build); // after build_amounts
+void build_gang(struct build *build);   // after build_gpu

@@ -43,6 +43,7 @@ static const struct kobj_field GPU_ROWS[] = {
 	KOBJ_ROW("model", 0, KOBJ_TEXT, struct kobj_gpu, model),
 	KOBJ_ROW("index", 0, KOBJ_INT, struct kobj_gpu, index),
 	KOBJ_ROW("memoryMiB", 0, KOBJ_INT, struct kobj_gpu, memory_mib),
+	KOBJ_ROW("milli", 0, KOBJ_INT, struct kobj_gpu, milli),
 	KOBJ_ROW("healthy", 0, KOBJ_TRISTATE, struct kobj_gpu, healthy),
 	KOBJ_ROW("computeCapability", 0, KOBJ_TEXT, struct kobj_gpu, compute),
 	KOBJ_ROW("numaNode", 0, KOBJ_INT, struct kobj_gpu, numa_node),

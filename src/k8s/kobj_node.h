@@ -23,6 +23,7 @@ struct kobj_gpu_link {
 struct kobj_gpu { // one of status.devices of a GPUNode
 	struct str uuid, model, compute;
 	int64_t index, memory_mib, numa_node, switch_links;
+	int64_t milli; // thousandths that are given out in shares; 0: it is given whole
 	KOBJ_LIST_OF(struct kobj_gpu_link) links;
 	int healthy; // tristate
 };

@@ -429,6 +429,7 @@ void sched_devices_set(struct sched *sched, struct str name, const struct sched_
 		device->index = devices[i].index;
 		device->memory_mib = devices[i].memory_mib;
 		device->is_healthy = devices[i].is_healthy;
+		device->is_shared = devices[i].is_shared;
 		device->numa_node = devices[i].numa_node;
 		device->compute = devices[i].compute;
 		device->driver = devices[i].driver;
@@ -438,7 +439,10 @@ void sched_devices_set(struct sched *sched, struct str name, const struct sched_
 	}
 	size_t kept = 0; // a device that is gone is remembered as long as a pod holds it
 	for (size_t i = 0; i < node->device_count; i++) {
-		if (node->devices[i].is_present || node->devices[i].holder != NULL)
+		const struct device *device = &node->devices[i];
+		bool is_held = device->holder != NULL || device->used.milli > 0 ||
+			       device->used.memory_mib > 0;
+		if (device->is_present || is_held)
 			node->devices[kept++] = node->devices[i];
 		else
 			free_device(&node->devices[i]);

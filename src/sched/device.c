@@ -3,13 +3,19 @@
 
 #include "sched/parts.h"
 
-bool device_is_kind(const struct sched_spec *spec, const struct device *device)
+bool device_suits(const struct sched_spec *spec, const struct device *device)
 {
 	bool is_too_low = spec->compute_min.is_set && device->compute.is_set &&
 			  sched_version_cmp(&device->compute, &spec->compute_min) < 0;
 	return device->is_present && !is_too_low &&
 	       device->memory_mib >= spec->gpu_memory_mib_min &&
 	       filter_model(spec, str_of(device->model));
+}
+
+// As a whole GPU.
+bool device_is_kind(const struct sched_spec *spec, const struct device *device)
+{
+	return !device->is_shared && device_suits(spec, device);
 }
 
 static size_t count_bits(uint64_t bits) { return (size_t)__builtin_popcountll(bits); }

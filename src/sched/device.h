@@ -14,11 +14,14 @@ struct device {
 	struct sched_version compute, driver, cuda;
 	uint32_t link_group; // those with equal ones reach each other by NVLink
 	bool is_healthy;
-	bool is_present; // the node's agent names it now
+	bool is_shared;    // given out in shares alone
+	struct share used; // by them
+	bool is_present;   // the node's agent names it now
 	struct pod *holder;
 };
 
 // Model, memory and compute capability are what the pod asks for.
+bool device_suits(const struct sched_spec *spec, const struct device *device);
 bool device_is_kind(const struct sched_spec *spec, const struct device *device);
 // Bits of the free devices that suit, by their place on the node.
 uint64_t device_free(const struct sched_spec *spec, const struct node *node);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Texts of facts, counts, and the ledger's check of itself.
 #include "sched/gang.h"
+#include "sched/hold.h"
 
 static const struct {
 	const char *name, *next;
@@ -67,6 +68,9 @@ static struct str number_text(const struct sched_spec *spec, const struct sched_
 	case SCHED_CODE_GPU_HEALTH:
 	case SCHED_CODE_DEVICE_SHORT:
 		return str_of(arena_printf(arena, "%lld GPUs", (long long)number));
+	case SCHED_CODE_SHARE_SHORT:
+		return str_of(arena_printf(arena, "%lld %s of one GPU", (long long)number,
+					   fact->detail == 0 ? "milli" : "MiB"));
 	case SCHED_CODE_RESERVED: return seconds_text(arena, number);
 	case SCHED_CODE_TOO_MANY_PODS:
 		return str_of(arena_printf(arena, "%lld pods", (long long)number));
@@ -204,6 +208,8 @@ const char *sched_check(const struct sched *sched)
 		broken = check_columns(sched, sched->nodes[slot]);
 		if (broken == NULL)
 			broken = check_devices(sched->nodes[slot]);
+		if (broken == NULL)
+			broken = hold_check(sched->nodes[slot]);
 	}
 	struct str key;
 	void *value;

@@ -3,6 +3,7 @@
 // "why this node" is the first key that differs: no recent failure there, preferences of the
 // pod, no GPUs where none are asked for, then the cost of the default policy (weigh.h). While
 // nobody knows what pods will come, and of equal nodes: awake ones first, fewest GPUs left.
+#include "sched/hold.h"
 #include "sched/parts.h"
 #include "sched/weigh.h"
 
@@ -13,6 +14,7 @@ enum {
 	KEY_PREFERENCE,
 	KEY_GPU_FOR_CPU,
 	KEY_COST,
+	KEY_SHARE_LEFT,
 	KEY_GPU_LEFT_FOR_CPU,
 	KEY_ASLEEP,
 	KEY_GPU_LEFT,
@@ -34,8 +36,12 @@ static struct rating rate(const struct check *check, int64_t cost, uint32_t slot
 	const struct column *pods = &sched->columns[DIM_PODS];
 	int64_t gpu_left = gpu->alloc[slot] - gpu->used[slot] - gpu_count;
 	struct rating rating = { { 0 } };
-	rating.keys[KEY_GPU_FOR_CPU] = gpu_count == 0 && gpu->alloc[slot] > 0;
+	bool is_shared = check->shape->spec->share_count > 0;
+	rating.keys[KEY_GPU_FOR_CPU] = gpu_count == 0 && !is_shared && gpu->alloc[slot] > 0;
 	rating.keys[KEY_COST] = cost;
+	if (is_shared)
+		rating.keys[KEY_SHARE_LEFT] =
+			hold_left_milli(check->shape->spec, sched->nodes[slot]);
 	// A pod without GPUs goes where the fewest GPUs are left that need its processors.
 	rating.keys[KEY_GPU_LEFT_FOR_CPU] = gpu_count == 0 ? gpu_left : 0;
 	rating.keys[KEY_ASLEEP] = (gpu_count > 0 ? gpu : pods)->used[slot] == 0;
@@ -96,7 +102,7 @@ struct node *place_best(const struct check *check)
 			  sched->soft_taint_count > 0 || check->pod->nominated.len > 0;
 	const struct column *gpu = &sched->columns[DIM_GPU];
 	int64_t gpu_count = shape->spec->gpu_count;
-	struct board_row *row = weigh_row(sched, shape->spec);
+	struct board_row *row = shape->spec->share_count > 0 ? NULL : weigh_row(sched, shape->spec);
 	bool is_by_cost = !has_wishes && gpu_count > 0; // no key before it differs
 	refresh_ranks(sched);
 	for (uint32_t slot = 0; slot < sched->slot_count; slot++) {
@@ -225,6 +231,8 @@ size_t place_devices(struct sched *sched, struct pod *pod, struct node *node)
 {
 	const struct sched_spec *spec = pod->shape->spec;
 	struct device *chosen[SCHED_DEVICES_MAX];
+	if (spec->share_count > 0)
+		return hold_place(sched, pod);
 	if (spec->gpu_count == 0 || node->present_count == 0)
 		return 0;
 	ASSERT(spec->gpu_count <= SCHED_DEVICES_MAX);
@@ -239,6 +247,8 @@ size_t place_granted(struct sched *sched, const struct pod *pod)
 {
 	struct device *held[SCHED_DEVICES_MAX];
 	size_t count = 0;
+	if (pod->hold_count > 0)
+		return hold_granted(sched, pod);
 	for (size_t i = 0; i < pod->node->device_count; i++) {
 		if (pod->node->devices[i].holder == pod)
 			held[count++] = &pod->node->devices[i];

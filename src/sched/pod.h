@@ -9,6 +9,7 @@
 #include "sched/tree.h"
 
 struct head;
+struct hold;
 struct member;
 struct fate;
 struct keep;
@@ -62,17 +63,19 @@ struct pod {
 	pod_place place;
 	bool is_ours, is_terminating;
 	struct tree_node in_queue, in_shape;
-	struct node *node;        // assumed or bound
+	struct node *node;  // assumed or bound
+	struct hold *holds; // what it holds of GPUs that are shared
+	size_t hold_count;
 	int64_t bound_ms, end_ms; // expected, if it is on a node
 	struct sched_stay stay;
 	struct fate *fate;             // leaves for another; NULL: not asked to
 	struct keep *keep;             // waits with a node kept; NULL: none
 	int64_t leaving_ms, spared_ms; // since when, until when
 	int64_t since_ms;              // first seen
-	int64_t made_s;       // by its own word; the key may have the place of an evicted one
-	struct head *head;    // its reservation, if it waits
+	int64_t made_s;        // by its own word; the key may have the place of an evicted one
+	struct head *head;     // its reservation, if it waits
 	struct member *member; // of its gang; NULL: none
-	struct str nominated; // the node that is kept for it; empty: none
+	struct str nominated;  // the node that is kept for it; empty: none
 	struct link on_node, in_apart, in_place, in_tell, in_nominated;
 	int64_t retry_ms;
 	uint32_t failures;

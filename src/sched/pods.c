@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ledger of pods: what they take from nodes, where they wait.
 #include "sched/gang.h"
+#include "sched/hold.h"
 #include "sched/stock.h"
 #include "sched/victims.h"
 #include "sched/weigh.h"
@@ -135,6 +136,7 @@ void pod_take_off(struct sched *sched, struct pod *pod)
 		if (node->devices[i].holder == pod)
 			node->devices[i].holder = NULL;
 	}
+	hold_release(pod);
 	pod->node = NULL;
 }
 
@@ -230,7 +232,7 @@ static struct pod *new_pod(struct sched *sched, const struct sched_pod_in *in)
 	pod->made_s = in->created_s;
 	pod->since_ms = sched->now_ms;
 	pod->shape = shape_ref(sched, in);
-	if (in->is_ours)
+	if (in->is_ours && in->spec->share_count == 0)
 		weigh_note(sched->weigh, in->spec);
 	pod->state = SCHED_STATE_GATED;
 	sched->state_counts[pod->state]++;
@@ -293,8 +295,7 @@ static bool take_over(struct sched *sched, struct pod *pod, const struct sched_p
 	bool is_same_shape = shape == pod->shape;
 	bool is_same_labels = labels_equal(&pod->labels, &in->labels);
 	bool is_same_gang = !gang_differs(pod, in->gang);
-	bool is_same_key = pod->key.priority == in->priority &&
-			   pod->made_s == in->created_s &&
+	bool is_same_key = pod->key.priority == in->priority && pod->made_s == in->created_s &&
 			   pod->key.duration_s == in->spec->duration_s;
 	shape_unref(sched, shape);
 	pod->is_ours = in->is_ours;
@@ -336,6 +337,7 @@ static void adopt_devices(struct pod *pod, const struct sched_pod_in *in)
 		if (device != NULL && device->holder == NULL)
 			device->holder = pod;
 	}
+	hold_adopt(pod, in->holds, in->hold_count);
 }
 
 static void set_bound(struct sched *sched, struct pod *pod, const struct sched_pod_in *in)

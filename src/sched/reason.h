@@ -65,6 +65,8 @@
 	  "ask for less or split the work over more pods")                                         \
 	X(DEVICE_SHORT, "DeviceUnavailable", NODE, "finds too few free GPUs of the kind",          \
 	  "wait until enough is released")                                                         \
+	X(SHARE_SHORT, "GpuShareUnavailable", NODE, "finds no GPU with so large a share free",     \
+	  "wait until a share is released, or ask for a smaller one")                              \
 	X(CLAIM_MISSING, "ClaimNotFound", NODE, "mounts a volume claim that is not there",         \
 	  "create the claim")                                                                      \
 	X(CLAIM_UNUSABLE, "ClaimUnusable", NODE,                                                   \

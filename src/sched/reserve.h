@@ -4,6 +4,7 @@
 // here can fail, and nothing is kept.
 #pragma once
 
+#include "sched/hold.h"
 #include "sched/parts.h"
 
 #define FITS_NOW_MS INT64_MIN
@@ -15,6 +16,7 @@ struct room { // for a head on a node, as pods leave
 	int64_t pods;
 	uint64_t free;                        // devices that suit the head, a bit each
 	int64_t amounts[SCHED_RESOURCES_MAX]; // as in the head's spec
+	struct hold_room shares;              // of a head that asks for some
 };
 
 void room_now(const struct sched *sched, const struct pod *head, const struct node *node,

@@ -51,6 +51,8 @@ bool reserve_could_hold(const struct sched *sched, const struct shape *shape, ui
 		if (alloc_of(sched, shape->dims[i], node) < max_i64(spec->amounts[i].amount, 0))
 			return false;
 	}
+	if (spec->share_count > 0)
+		return hold_could_fit(spec, node);
 	return spec->gpu_count == 0 || node->present_count == 0 ||
 	       (int64_t)device_healthy_count(spec, node) >= spec->gpu_count;
 }
@@ -92,6 +94,8 @@ bool room_has(const struct room *room)
 		if (need > 0 && room->amounts[i] < need)
 			return false;
 	}
+	if (!hold_room_has(spec, room->node, &room->shares))
+		return false;
 	return room->pods >= 1 && (spec->gpu_count == 0 || room->node->present_count == 0 ||
 				   count_devices(room) >= spec->gpu_count);
 }
@@ -107,6 +111,9 @@ bool room_has_beside(const struct room *room, const struct pod *other)
 		if (need > 0 && taken > 0 && room->amounts[i] - taken < need)
 			return false;
 	}
+	// It takes the device that it fits best, which may be the one that the head needs.
+	if (spec->share_count > 0 && other->shape->spec->share_count > 0)
+		return false;
 	int64_t taken = other->shape->spec->gpu_count;
 	bool takes_devices = taken > 0 && spec->gpu_count > 0 && room->node->present_count > 0;
 	return room->pods >= 2 &&
@@ -123,6 +130,8 @@ void room_now(const struct sched *sched, const struct pod *head, const struct no
 	ret->node = node;
 	ret->pods = pods->alloc[node->slot] - pods->used[node->slot];
 	ret->free = device_free(shape->spec, node);
+	if (shape->spec->share_count > 0)
+		hold_room_now(node, &ret->shares);
 	ASSERT(shape->spec->amount_count <= ARRAY_COUNT(ret->amounts));
 	for (size_t i = 0; i < shape->spec->amount_count; i++) {
 		uint32_t dim = shape->dims[i];
@@ -136,6 +145,8 @@ void room_add(struct room *room, const struct pod *leaving)
 {
 	const struct shape *shape = room->head->shape;
 	room->pods++;
+	if (shape->spec->share_count > 0)
+		hold_room_add(room->node, leaving, &room->shares);
 	for (size_t i = 0; i < shape->spec->amount_count; i++)
 		room->amounts[i] += amount_of(leaving, shape->dims[i]);
 	for (size_t i = 0; leaving->shape->spec->gpu_count > 0 && i < room->node->device_count;

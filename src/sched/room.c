@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Filters that depend on the pods of a node: amounts, devices, ports.
 #include "sched/gang.h"
+#include "sched/hold.h"
 #include "sched/victims.h"
 
 static int64_t free_of(const struct sched *sched, uint32_t dim, const struct node *node)
@@ -29,8 +30,9 @@ bool filter_amounts(const struct sched *sched, const struct shape *shape, uint32
 // A node whose agent has named no devices yet is trusted by its count alone.
 static bool fits_devices(const struct sched_spec *spec, const struct node *node)
 {
-	return spec->gpu_count == 0 || node->present_count == 0 ||
-	       (int64_t)device_usable_count(spec, node) >= spec->gpu_count;
+	return hold_fits(spec, node) &&
+	       (spec->gpu_count == 0 || node->present_count == 0 ||
+		(int64_t)device_usable_count(spec, node) >= spec->gpu_count);
 }
 
 bool filter_has_room(const struct sched *sched, const struct shape *shape, const struct node *node)
@@ -194,6 +196,16 @@ void filter_note_short(const struct check *check, const struct node *node,
 	}
 }
 
+static uint64_t note_share(const struct sched_spec *spec, const struct node *node,
+			   struct sched_facts *facts)
+{
+	bool is_memory;
+	int64_t need, have;
+	hold_short(spec, node, &is_memory, &need, &have);
+	note(facts, SCHED_CODE_SHARE_SHORT, is_memory, need, have);
+	return code_bit(SCHED_CODE_SHARE_SHORT);
+}
+
 // others: what fails apart from amounts; where the kind of GPU is wrong, there is no point in
 // counting them.
 static uint64_t collect_amounts(const struct check *check, const struct node *node, uint64_t others,
@@ -206,7 +218,7 @@ static uint64_t collect_amounts(const struct check *check, const struct node *no
 		     max_i64(free_of(check->sched, DIM_PODS, node), 0));
 		fails |= code_bit(SCHED_CODE_TOO_MANY_PODS);
 	}
-	bool is_gpu_short = false;
+	bool is_gpu_short = false, is_short = false;
 	for (size_t i = 0; i < spec->amount_count; i++) {
 		uint32_t dim = check->shape->dims[i];
 		int64_t amount = spec->amounts[i].amount;
@@ -219,7 +231,11 @@ static uint64_t collect_amounts(const struct check *check, const struct node *no
 		note(facts, code, (uint32_t)i, amount, max_i64(all < amount ? all : have, 0));
 		fails |= code_bit(code);
 		is_gpu_short = is_gpu_short || dim == DIM_GPU;
+		is_short = true;
 	}
+	if (spec->share_count > 0)
+		return is_short || hold_fits(spec, node) ? fails
+							 : fails | note_share(spec, node, facts);
 	uint64_t kind = code_bit(SCHED_CODE_GPU_MODEL) | code_bit(SCHED_CODE_GPU_MEMORY) |
 			code_bit(SCHED_CODE_GPU_COMPUTE) | code_bit(SCHED_CODE_GPU_GROUP) |
 			code_bit(SCHED_CODE_GPU_HEALTH);

@@ -31,7 +31,7 @@ struct sched_node_in {
 struct sched_device_in {
 	struct str uuid, model;
 	int64_t index, memory_mib;
-	bool is_healthy;
+	bool is_healthy, is_shared;                 // shared: given out in shares alone
 	struct sched_version compute, driver, cuda; // unset: not known
 	int64_t numa_node;
 	bool has_switch;          // reaches all others that have one
@@ -55,6 +55,8 @@ struct sched_pod_in {
 	bool is_terminating;            // deletion has begun
 	const struct str *device_uuids; // plan of a bound pod, already checked
 	size_t device_count;
+	const struct sched_hold *holds; // of that plan, what is of shares
+	size_t hold_count;
 	int64_t bound_ms; // when it was bound, by the clock of sched_next; 0: now
 	struct sched_stay stay;
 	const struct sched_spec *spec;
@@ -72,7 +74,8 @@ typedef enum sched_verb {
 
 struct sched_grant { // one device of a bind
 	struct str container, uuid;
-	int64_t index, memory_mib;
+	struct str resource; // of a share; empty: the GPU is given whole
+	int64_t index, memory_mib, milli;
 };
 struct sched_decision {
 	sched_verb verb;

@@ -133,6 +133,9 @@ static struct sched_spec *copy_spec(struct arena *arena, const struct sched_spec
 	spec->gpu_asks = COPY_ARRAY(arena, spec->gpu_asks, spec->gpu_ask_count);
 	for (size_t i = 0; i < spec->gpu_ask_count; i++)
 		spec->gpu_asks[i].container = copy_text(arena, spec->gpu_asks[i].container);
+	spec->shares = COPY_ARRAY(arena, spec->shares, spec->share_count);
+	for (size_t i = 0; i < spec->share_count; i++)
+		spec->shares[i].container = copy_text(arena, spec->shares[i].container);
 	spec->refusals = COPY_ARRAY(arena, spec->refusals, spec->refusal_count);
 	for (size_t i = 0; i < spec->refusal_count; i++)
 		spec->refusals[i].detail = copy_text(arena, spec->refusals[i].detail);

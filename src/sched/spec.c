@@ -141,6 +141,12 @@ static void put_gpu_part(struct buf *out, const struct sched_spec *spec)
 		put_int(out, spec->gpu_asks[i].count);
 	}
 	put_int(out, spec->gpu_count);
+	put_int(out, (int64_t)spec->share_count);
+	for (size_t i = 0; i < spec->share_count; i++) {
+		put_text(out, spec->shares[i].container);
+		put_int(out, spec->shares[i].share.milli);
+		put_int(out, spec->shares[i].share.memory_mib);
+	}
 	put_int(out, (int64_t)spec->refusal_count);
 	for (size_t i = 0; i < spec->refusal_count; i++) {
 		put_int(out, spec->refusals[i].code);

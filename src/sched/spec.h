@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "sched/claim.h"
+#include "sched/share.h"
 
 struct sched_label {
 	struct str key, value;
@@ -126,7 +127,9 @@ struct sched_spec {
 	struct str topology_label; // that the node must have; empty: none
 	struct sched_gpu_ask *gpu_asks;
 	size_t gpu_ask_count;
-	int64_t gpu_count;  // whole GPUs that the pod holds at once
+	int64_t gpu_count; // whole GPUs that the pod holds at once
+	struct sched_share_ask *shares;
+	size_t share_count;
 	int64_t duration_s; // how long it says it will run, 0: it does not say; the pod's own, no
 			    // part of a shape
 	struct sched_refusal *refusals;

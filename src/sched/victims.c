@@ -6,6 +6,7 @@
 // have had in all.
 #include "sched/victims.h"
 
+#include "sched/hold.h"
 #include "sched/stock.h"
 
 #include <stdlib.h>
@@ -102,6 +103,7 @@ static void take_off(struct trial *trial, struct candidate *item)
 		item->devices |= UINT64_C(1) << i;
 		node->devices[i].holder = NULL;
 	}
+	hold_lift(item->pod);
 	item->is_off = true;
 }
 
@@ -119,6 +121,7 @@ static void put_back(struct trial *trial, struct candidate *item)
 		if ((item->devices >> i & 1) != 0)
 			node->devices[i].holder = item->pod;
 	}
+	hold_lower(item->pod);
 	item->is_off = false;
 }
 

@@ -11,6 +11,31 @@ static err_status fail_memory(struct err *err)
 	return err_set(err, ERR_LIMIT, "the scenario needs too much memory");
 }
 
+// So many more devices as the node's thousandths make up; returns how many there are then.
+static int64_t make_shared(struct sim *sim, const struct sched_node_in *node,
+			   struct sched_device_in devices[SCHED_DEVICES_MAX], int64_t count,
+			   int64_t memory_mib)
+{
+	struct str model = sched_labels_get(&node->labels, STR("nvidia.com/gpu.product"));
+	int64_t shared = 0;
+	for (size_t i = 0; i < node->allocatable_count; i++) {
+		if (str_eq_c(node->allocatable[i].resource, SHARE_MILLI_RESOURCE))
+			shared = node->allocatable[i].amount / SHARE_WHOLE_MILLI;
+	}
+	shared = min_i64(shared, SCHED_DEVICES_MAX - count);
+	for (int64_t i = count; i < count + shared; i++) {
+		char *uuid = arena_printf(sim->scenario->arena, "GPU-" STR_FMT "-%lld",
+					  STR_ARG(node->name), (long long)i);
+		devices[i] = (struct sched_device_in){ .uuid = str_of(uuid),
+						       .model = model,
+						       .index = i,
+						       .memory_mib = memory_mib,
+						       .is_healthy = true,
+						       .is_shared = true };
+	}
+	return count + shared;
+}
+
 // Devices of a node that no GPUNode of the scenario describes.
 static void make_devices(struct sim *sim, const struct sched_node_in *node)
 {
@@ -33,7 +58,9 @@ static void make_devices(struct sim *sim, const struct sched_node_in *node)
 						       .memory_mib = memory_mib,
 						       .is_healthy = true };
 	}
+	count = make_shared(sim, node, devices, count, memory_mib);
 	sched_devices_set(sim->core, node->name, devices, (size_t)count);
+	share_books_devices(checker_shares(sim->checker), devices, (size_t)count);
 }
 
 static bool has_gpu_node(const struct scenario *scenario, struct str name)
@@ -91,6 +118,7 @@ static err_status apply_gpu_node(struct sim *sim, const struct sim_object *objec
 		return status;
 	if (!feed_devices(arena, &node, &devices, &count))
 		return fail_memory(err);
+	share_books_devices(checker_shares(sim->checker), devices, count);
 	sched_devices_set(sim->core, node.meta.name, devices,
 			  object->action == SIM_DELETE ? 0 : count);
 	return ERR_OK;
@@ -152,8 +180,11 @@ static void adopt_plan(struct arena *arena, const struct kobj_pod *pod, struct s
 {
 	struct str plan = kobj_pairs_get(&pod->meta.annotations, STR(FEED_PLAN_ANNOTATION));
 	struct str *uuids;
+	struct sched_hold *holds;
 	if (in->node.len > 0 && feed_plan_read(arena, plan, &uuids, &in->device_count))
 		in->device_uuids = uuids;
+	if (in->node.len > 0 && feed_plan_holds(arena, plan, &holds, &in->hold_count))
+		in->holds = holds;
 }
 
 static struct sim_pod *new_pod(struct sim *sim, struct str key, struct str uid)

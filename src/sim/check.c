@@ -9,6 +9,7 @@ struct checker {
 	struct arena *arena;
 	struct map *nodes;   // name -> map of resource -> amount left
 	struct map *holders; // uuid -> sim_pod
+	struct share_books *shares;
 };
 
 // Maps hold no NULL, so that amounts are kept with one more.
@@ -25,6 +26,7 @@ struct checker *checker_new(struct arena *arena)
 	checker->arena = arena;
 	checker->nodes = map_new(0);
 	checker->holders = map_new(0);
+	checker->shares = share_books_new();
 	return checker;
 }
 
@@ -36,8 +38,11 @@ void checker_free(struct checker *checker)
 		map_free(node);
 	map_free(checker->nodes);
 	map_free(checker->holders);
+	share_books_free(checker->shares);
 	free(checker);
 }
+
+struct share_books *checker_shares(struct checker *checker) { return checker->shares; }
 
 // Amounts of the node as it is now; what pods take is summed up anew at each bind.
 void checker_node(struct checker *checker, const struct sched_node_in *in)
@@ -97,6 +102,10 @@ static const char *take_devices(struct sim *sim, struct sim_pod *pod,
 	int64_t distinct = 0;
 	for (size_t i = 0; i < bind->grant_count; i++) {
 		struct str uuid = bind->grants[i].uuid;
+		if (bind->grants[i].resource.len > 0)
+			continue;
+		if (share_books_has(sim->checker->shares, uuid))
+			return "a device was given whole and in shares";
 		const struct sim_pod *holder = map_find(sim->checker->holders, uuid);
 		if (holder != NULL && holder != pod)
 			return "a device was given to two pods";
@@ -105,7 +114,12 @@ static const char *take_devices(struct sim *sim, struct sim_pod *pod,
 	}
 	if (distinct != pod->in.spec->gpu_count)
 		return "a pod was given another number of devices than it asked for";
-	return NULL;
+	for (size_t i = 0; i < bind->grant_count; i++) {
+		if (bind->grants[i].resource.len > 0 &&
+		    map_find(sim->checker->holders, bind->grants[i].uuid) != NULL)
+			return "a device was given whole and in shares";
+	}
+	return share_books_take(sim->checker->shares, pod, bind);
 }
 
 static const char *blame(struct sim *sim, const struct sim_pod *pod, const char *what)
@@ -269,6 +283,7 @@ void checker_release(struct sim *sim, const struct sim_pod *pod)
 		if (holder == pod)
 			(void)map_remove(sim->checker->holders, uuid);
 	}
+	share_books_release(sim->checker->shares, pod);
 }
 
 static uint64_t codes_of(const struct sched_facts *facts)

@@ -106,6 +106,18 @@ const char *checker_bind(struct sim *sim, struct sim_pod *pod, const struct sche
 void checker_release(struct sim *sim, const struct sim_pod *pod);
 const char *checker_quiet(struct sim *sim); // nothing is left to decide now
 
+// check_share.c: the part of it about shares
+struct share_books;
+struct share_books *share_books_new(void);
+void share_books_free(struct share_books *books);
+void share_books_devices(struct share_books *books, const struct sched_device_in *devices,
+			 size_t count);
+bool share_books_has(const struct share_books *books, struct str uuid); // somebody has one
+const char *share_books_take(struct share_books *books, const struct sim_pod *pod,
+			     const struct sched_decision *bind);
+void share_books_release(struct share_books *books, const struct sim_pod *pod);
+struct share_books *checker_shares(struct checker *checker);
+
 // run.c, feasible.c, write.c; each returns an exit code
 struct run_options {
 	const char *file, *out;

@@ -57,13 +57,17 @@ static void adopt_plan(struct scheduler *s, const struct kobj_pod *pod, struct s
 	struct str mac = kobj_pairs_get(&pod->meta.annotations, STR(FEED_MAC_ANNOTATION));
 	struct mac_plan plan = { pod->meta.uid, pod->spec.node_name, text };
 	struct str *uuids;
-	size_t count;
+	struct sched_hold *holds;
+	size_t count, hold_count;
 	if (text.len == 0 || in->node.len == 0 ||
 	    !mac_plan_check(buf_str(&s->plan_key), &plan, mac) ||
-	    !feed_plan_read(s->arena, text, &uuids, &count))
+	    !feed_plan_read(s->arena, text, &uuids, &count) ||
+	    !feed_plan_holds(s->arena, text, &holds, &hold_count))
 		return;
 	in->device_uuids = uuids;
 	in->device_count = count;
+	in->holds = holds;
+	in->hold_count = hold_count;
 }
 
 // A pod that is too big to be decided about is refused like one with an unknown field.

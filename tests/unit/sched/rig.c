@@ -84,6 +84,9 @@ static void put_pod(struct rig *rig, const json_t *value)
 	struct str *uuids = NULL;
 	if (plan.data != NULL && feed_plan_read(rig->arena, plan, &uuids, &in.device_count))
 		in.device_uuids = uuids;
+	struct sched_hold *holds = NULL;
+	if (plan.data != NULL && feed_plan_holds(rig->arena, plan, &holds, &in.hold_count))
+		in.holds = holds;
 	sched_pod_set(rig->sched, &in);
 }
 
@@ -149,9 +152,13 @@ const char *rig_next(struct rig *rig)
 	buf_printf(&out, "%s " STR_FMT, VERBS[decision.verb], STR_ARG(decision.name));
 	if (decision.verb == SCHED_BIND) {
 		buf_printf(&out, " " STR_FMT " [", STR_ARG(decision.node));
-		for (size_t i = 0; i < decision.grant_count; i++)
-			buf_printf(&out, i > 0 ? ",%lld" : "%lld",
-				   (long long)decision.grants[i].index);
+		for (size_t i = 0; i < decision.grant_count; i++) {
+			const struct sched_grant *grant = &decision.grants[i];
+			buf_printf(&out, i > 0 ? ",%lld" : "%lld", (long long)grant->index);
+			if (grant->resource.len > 0)
+				buf_printf(&out, ":%lld/%lld", (long long)grant->milli,
+					   (long long)grant->memory_mib);
+		}
 		buf_put_byte(&out, ']');
 	} else if (decision.verb >= SCHED_NOMINATE) {
 		buf_printf(&out, " " STR_FMT, STR_ARG(decision.node));

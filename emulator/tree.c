@@ -9,6 +9,7 @@
 
 #define CAPS_DIR "proc/driver/nvidia-caps"
 #define CAPABILITIES_DIR "proc/driver/nvidia/capabilities"
+enum { MAJOR_NVIDIA = 195, MAJOR_CAPS = 236 };
 enum { MINOR_CONFIG = 1, MINOR_MONITOR = 2, MINOR_FIRST = 3, PATH_BYTES = 256 };
 enum { MINORS_OF_GI = 1 + MIG_CI_ID_MAX, MINORS_OF_GPU = MIG_GI_ID_MAX * MINORS_OF_GI };
 
@@ -72,6 +73,16 @@ static void access_path(uint32_t gpu_minor, uint32_t gi_id, uint32_t ci_id, char
 		snprintf(ci, sizeof(ci), "/ci%u", ci_id);
 	snprintf(ret, PATH_BYTES, CAPABILITIES_DIR "/gpu%u/mig/gi%u%s/access", gpu_minor, gi_id,
 		 ci);
+}
+
+// Where tools find the major number of the devices below nvidia-caps.
+static void put_majors(void)
+{
+	AUTO(buf_done) struct buf text = { 0 };
+
+	buf_printf(&text, "Character devices:\n%3d nvidia\n%3d nvidia-caps\n\nBlock devices:\n",
+		   MAJOR_NVIDIA, MAJOR_CAPS);
+	put_file("proc/devices", &text);
 }
 
 // The driver lists every minor number that an instance could ever have.
@@ -187,6 +198,7 @@ void tree_sync(struct tree *tree, const struct machine *machine)
 	if (tree->minors_of == machine->slot_count)
 		return;
 	tree->minors_of = (uint32_t)machine->slot_count;
+	put_majors();
 	put_minors(machine);
 	put_access(CAPABILITIES_DIR "/mig/config", MINOR_CONFIG, 0400);
 	put_access(CAPABILITIES_DIR "/mig/monitor", MINOR_MONITOR, 0444);

@@ -2,8 +2,8 @@
 // Prints size and member offsets of our NVML structures, in the order of their members, for the
 // test that compares them with the public Python bindings.
 #include "emulator/lib/abi_gpm.h"
-#include "emulator/lib/abi_mig.h"
 #include "emulator/lib/abi_more.h"
+#include "gpu/nvml_abi_mig.h"
 
 #include <stddef.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // MIG mode, and MIG devices as devices.
-#include "emulator/lib/abi_mig.h"
 #include "emulator/lib/client_mig.h"
 #include "emulator/lib/getter.h"
+#include "gpu/nvml_abi_mig.h"
 
 // On a board without MIG the question itself is not supported.
 NVML_CALL(nvmlDeviceGetMigMode,

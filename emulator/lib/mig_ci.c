@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compute instances within a GPU instance.
-#include "emulator/lib/abi_mig.h"
 #include "emulator/lib/client_mig.h"
 #include "emulator/mig_compute.h"
+#include "gpu/nvml_abi_mig.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPU instances: their profiles, places, creation and end. The daemon decides; nothing here knows
 // a rule.
-#include "emulator/lib/abi_mig.h"
 #include "emulator/lib/client_mig.h"
+#include "gpu/nvml_abi_mig.h"
 
 #include <stddef.h>
 #include <stdio.h>

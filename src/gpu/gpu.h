@@ -13,7 +13,8 @@ enum {
 	GPU_PCI_BYTES = 32,
 	GPU_LABEL_BYTES = 64, // of a label value, with the terminator
 	GPU_CLIQUE_BYTES = 48,
-	GPU_LINKS_MAX = 8, // peers that one GPU has direct links to
+	GPU_LINKS_MAX = 8,      // peers that one GPU has direct links to
+	GPU_PROFILE_BYTES = 24, // of a MIG profile's name
 };
 
 struct gpu_link {

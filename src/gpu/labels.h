@@ -11,7 +11,6 @@ enum {
 	GPU_LABELS_MAX = 256,
 	GPU_LABEL_NAME_BYTES = 64, // without "nvidia.com/", with the terminator
 	GPU_MIGS_MAX = 224,        // of one node
-	GPU_PROFILE_BYTES = 24,
 };
 
 typedef enum gpu_sharing {

@@ -196,12 +196,14 @@ static void fill_layout(struct agent *agent, struct node_view *view)
 	view->has_layout = offer->count > 0 && !agent->is_offer_bad;
 	view->sharing = sharings[offer->sharing];
 	view->mig = migs[agent->dp.mig];
+	view->problem = offer->problem;
 	for (uint32_t slot = 0; slot < offer->count; slot++)
 		view->shares[slot] = (struct node_share){
 			.resource = offer->gpus[slot].resource,
 			.held_back = agent->handovers[slot].is_dirty ? agent->handovers[slot].reason
 								     : NULL,
 			.replicas = offer->gpus[slot].replicas,
+			.parts = offer->gpus[slot].has_parts ? offer->gpus[slot].parts : NULL,
 			.is_renamed = strcmp(offer->gpus[slot].resource, agent->config.resource) !=
 				      0,
 		};
@@ -370,7 +372,8 @@ static err_status start_kubelet(struct agent *agent, struct err *err)
 						.pods = agent->pods,
 						.usage = meter_usage(agent->meter),
 						.arg = agent,
-						.shares_of = agent_shares_of,
+						.resolve = agent_resolve,
+						.is_ready = agent_knows_devices,
 						.on_look = on_look };
 	const struct plugin_config plugin = { .dir = from->device_plugin_dir,
 					      .wait_ns = (uint64_t)from->plan_wait_ms * MS,
@@ -388,7 +391,7 @@ static err_status start_kubelet(struct agent *agent, struct err *err)
 				.usage = meter_usage(agent->meter),
 				.offer = &agent->offer,
 				.held_back = agent->held_back,
-				.inject = { &agent->dp, from->driver_root },
+				.inject = { &agent->dp, from->driver_root, from->proc_driver },
 				.expects_plans = agent->pods != NULL && from->plan_key_file != NULL,
 				.world = loop_world(agent->loop) };
 	err_status status = holders_new(agent->loop, &holders, &agent->holders, err);

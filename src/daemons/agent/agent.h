@@ -62,6 +62,12 @@ void agent_offer(struct agent *agent);
 void agent_offer_later(void *arg);
 // Events of what went out of use or came back since the last call.
 void agent_tell_health(struct agent *agent);
-uint32_t agent_shares_of(void *arg, struct str uuid);
+bool agent_resolve(void *arg, uint32_t share, struct usage_holder *holder);
+bool agent_knows_devices(void *arg);
+// Of MIG devices: all there are, by the GPUs' order (returns how many), and which are held back.
+size_t agent_list_migs(const struct agent *agent, const struct mig_caps *caps,
+		       const struct gpu_info *gpus,
+		       struct mig_device ret[GPU_MAX * MIG_INSTANCES_MAX]);
+void agent_hold_back_parts(struct agent *agent, uint32_t slot);
 // Answers of the HTTP server.
 void agent_http(void *arg, struct http_exchange *exchange, const struct http_request *request);

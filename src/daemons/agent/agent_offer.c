@@ -16,7 +16,8 @@ static const uint64_t MPS_LOOK_NS = 1000 * UINT64_C(1000000);
 
 static bool is_same_form(const struct offer_gpu *a, const struct offer_gpu *b)
 {
-	return a->replicas == b->replicas && strcmp(a->resource, b->resource) == 0;
+	return a->replicas == b->replicas && a->has_parts == b->has_parts &&
+	       strcmp(a->resource, b->resource) == 0;
 }
 
 // A GPU of which somebody holds the old form is given to nobody in the new one; shares under MPS
@@ -82,6 +83,8 @@ static void look_at_handover(struct agent *agent, uint32_t slot)
 
 static bool write_cdi(struct agent *agent)
 {
+	AUTO(mig_caps_done) struct mig_caps caps = { 0 };
+	struct mig_device migs[GPU_MAX * MIG_INSTANCES_MAX];
 	const struct dp_config *dp = &agent->dp;
 	struct gpu_info gpus[GPU_MAX];
 	struct err err;
@@ -90,7 +93,13 @@ static bool write_cdi(struct agent *agent)
 		if (monitor_gpu(agent->monitor, slot)->is_known)
 			gpus[count++] = monitor_gpu(agent->monitor, slot)->info;
 	}
+	mig_caps_read(agent->config.proc_driver, &caps);
+	struct cdi_parts parts = { .gpus = gpus,
+				   .gpu_count = count,
+				   .migs = migs,
+				   .mig_count = agent_list_migs(agent, &caps, gpus, migs) };
 	const struct cdi_config cdi = {
+		.caps_major = caps.major,
 		.dir = agent->config.cdi_dir,
 		.driver_root = agent->config.driver_root,
 		.host_root = dp->driver_root[0] == '\0' ? NULL : dp->driver_root,
@@ -99,7 +108,7 @@ static bool write_cdi(struct agent *agent)
 		.mounts = agent->config.mounts,
 		.mount_count = agent->config.mount_count,
 	};
-	if (count == 0 || cdi_write(&cdi, gpus, count, &err) == ERR_OK)
+	if (count == 0 || cdi_write(&cdi, &parts, &err) == ERR_OK)
 		return true;
 	log_err(LOG_ERROR, "CDI specification is not written; nothing is offered", &err);
 	return false;
@@ -115,7 +124,8 @@ static err_status plan(struct agent *agent, const struct dp_config *dp, struct e
 		return status;
 	for (uint32_t slot = 0; slot < next.count; slot++) {
 		const struct offer_gpu *before = &agent->offer.gpus[slot];
-		bool is_changed = slot < agent->offer.count && before->resource[0] != '\0' &&
+		bool was_offered = before->resource[0] != '\0' || before->has_parts;
+		bool is_changed = slot < agent->offer.count && was_offered &&
 				  !is_same_form(before, &next.gpus[slot]);
 		if (is_changed)
 			agent->form_changed_ns[slot] = loop_now_ns(agent->loop);
@@ -143,6 +153,7 @@ void agent_offer(struct agent *agent)
 	for (uint32_t slot = 0; slot < agent->offer.count; slot++) {
 		look_at_handover(agent, slot);
 		agent->held_back[slot] = why_held_back(agent, slot);
+		agent_hold_back_parts(agent, slot);
 	}
 	resources_offer(agent->resources, &agent->offer, monitor_gpus(agent->monitor),
 			agent->held_back);
@@ -165,15 +176,6 @@ static err_status apply(void *arg, const struct dp_config *config, struct err *e
 }
 
 void agent_offer_later(void *arg) { agent_offer(arg); }
-
-uint32_t agent_shares_of(void *arg, struct str uuid)
-{
-	const struct agent *agent = arg;
-	uint32_t slot = 0;
-	if (monitor_find(agent->monitor, uuid, &slot) == NULL || slot >= agent->offer.count)
-		return 1;
-	return (uint32_t)max_size(agent->offer.gpus[slot].replicas, 1);
-}
 
 static void on_label(void *arg, const char *value)
 {

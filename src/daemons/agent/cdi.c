@@ -41,26 +41,33 @@ static void put_node(struct buf *out, const struct cdi_config *config, const cha
 	buf_put_c(out, ",\"permissions\":\"rw\"}");
 }
 
-static bool expand_one(struct buf *out, const char *text, size_t *i, const struct gpu_info *gpu)
+// What a mount is for: a GPU, or one of its MIG devices.
+struct subject {
+	const struct gpu_info *gpu;
+	const char *uuid;
+	bool is_mig;
+};
+
+static bool expand_one(struct buf *out, const char *text, size_t *i, const struct subject *of)
 {
 	struct str rest = str_of(text + *i);
 	if (str_starts(rest, STR("{index}")))
-		buf_printf(out, "%" PRIu32, gpu->index);
+		buf_printf(out, "%" PRIu32, of->gpu->index);
 	else if (str_starts(rest, STR("{minor}")))
-		buf_printf(out, "%" PRIu32, gpu->minor);
+		buf_printf(out, "%" PRIu32, of->gpu->minor);
 	else if (str_starts(rest, STR("{uuid}")))
-		buf_put_c(out, gpu->uuid);
+		buf_put_c(out, of->uuid);
 	else
 		return false;
 	*i += str_starts(rest, STR("{uuid}")) ? 6 : 7;
 	return true;
 }
 
-static void put_expanded(struct buf *out, const char *text, const struct gpu_info *gpu)
+static void put_expanded(struct buf *out, const char *text, const struct subject *of)
 {
 	AUTO(buf_done) struct buf path = { .limit = CDI_PATH_BYTES * 2 };
 	for (size_t i = 0; text[i] != '\0';) {
-		if (!expand_one(&path, text, &i, gpu))
+		if (!expand_one(&path, text, &i, of))
 			buf_put_byte(&path, text[i++]);
 	}
 	buf_put_json(out, buf_str(&path));
@@ -81,6 +88,24 @@ static void put_options(struct buf *out, const char *const *options, size_t coun
 	buf_put_c(out, "]}");
 }
 
+static void put_mounts(struct buf *out, const struct cdi_config *config, const struct subject *of)
+{
+	const char *before = ",\"mounts\":[";
+	for (size_t i = 0; i < config->mount_count; i++) {
+		const struct cdi_mount *mount = &config->mounts[i];
+		if (mount->is_of_mig != of->is_mig)
+			continue;
+		buf_printf(out, "%s{\"hostPath\":", before);
+		put_expanded(out, mount->host_path, of);
+		buf_put_c(out, ",\"containerPath\":");
+		put_expanded(out, mount->container_path, of);
+		put_options(out, mount->options, mount->option_count);
+		before = ",";
+	}
+	if (before[1] == '\0')
+		buf_put_c(out, "]");
+}
+
 static void put_device(struct buf *out, const struct cdi_config *config, const struct gpu_info *gpu,
 		       const struct cdi_node *node)
 {
@@ -94,15 +119,43 @@ static void put_device(struct buf *out, const struct cdi_config *config, const s
 	buf_put_c(out, ",\"containerEdits\":{\"deviceNodes\":[");
 	put_node(out, config, name, node);
 	buf_put_c(out, "]");
-	for (size_t i = 0; i < config->mount_count; i++) {
-		const struct cdi_mount *mount = &config->mounts[i];
-		buf_put_c(out, i == 0 ? ",\"mounts\":[{\"hostPath\":" : ",{\"hostPath\":");
-		put_expanded(out, mount->host_path, gpu);
-		buf_put_c(out, ",\"containerPath\":");
-		put_expanded(out, mount->container_path, gpu);
-		put_options(out, mount->options, mount->option_count);
+	put_mounts(out, config, &(struct subject){ gpu, gpu->uuid, false });
+	buf_put_c(out, "}}");
+}
+
+static void put_mig(struct buf *out, const struct cdi_config *config, const struct mig_device *mig,
+		    const struct cdi_node *node, const struct cdi_node caps[2])
+{
+	char name[MIG_CAPS_NAME_BYTES];
+	const char *uuid = mig->instance->uuid;
+	(void)snprintf(name, sizeof name, "nvidia%" PRIu32, mig->gpu->minor);
+	buf_put_c(out, "{\"name\":");
+	if (config->by_index)
+		buf_printf(out, "\"%" PRIu32 ":%" PRIu32 "\"", mig->gpu->index,
+			   mig->instance->index);
+	else
+		buf_put_json(out, str_of(uuid));
+	buf_put_c(out, ",\"containerEdits\":{\"deviceNodes\":[");
+	put_node(out, config, name, node);
+	if (mig->has_caps) {
+		buf_put_c(out, ",");
+		put_node(out, config, mig_caps_name(mig->gi_cap, name), &caps[0]);
+		buf_put_c(out, ",");
+		put_node(out, config, mig_caps_name(mig->ci_cap, name), &caps[1]);
 	}
-	buf_put_c(out, config->mount_count > 0 ? "]}}" : "}}");
+	buf_put_c(out, "]");
+	put_mounts(out, config, &(struct subject){ mig->gpu, uuid, true });
+	buf_put_c(out, "}}");
+}
+
+static const struct cdi_node *node_of(const struct cdi_parts *parts, const struct mig_device *mig)
+{
+	static const struct cdi_node none;
+	for (size_t i = 0; i < parts->gpu_count; i++) {
+		if (strcmp(parts->gpus[i].uuid, mig->gpu->uuid) == 0)
+			return &parts->nodes[i];
+	}
+	return &none;
 }
 
 static void put_control(struct buf *out, const struct cdi_config *config,
@@ -148,6 +201,11 @@ err_status cdi_render(struct buf *out, const struct cdi_config *config,
 	for (size_t i = 0; i < parts->gpu_count; i++) {
 		buf_put_c(out, i == 0 ? "\n" : ",\n");
 		put_device(out, config, &parts->gpus[i], &parts->nodes[i]);
+	}
+	for (size_t i = 0; i < parts->mig_count; i++) {
+		const struct mig_device *mig = &parts->migs[i];
+		buf_put_c(out, ",\n");
+		put_mig(out, config, mig, node_of(parts, mig), parts->cap_nodes[i]);
 	}
 	// Runtimes with a hook of their own must add nothing to what is granted here.
 	buf_put_c(out, "\n],\"containerEdits\":{\"env\":[\"NVIDIA_VISIBLE_DEVICES=void\"]");

@@ -12,7 +12,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-enum { SPEC_MAX_BYTES = 1024 * 1024 };
+enum { SPEC_MAX_BYTES = 1024 * 1024, MIGS_MAX = GPU_MAX * MIG_INSTANCES_MAX };
 
 static const char *const folders[] = { "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
 				       "/usr/lib64", "/lib/x86_64-linux-gnu", "/usr/lib" };
@@ -58,31 +58,53 @@ static void remove_leftovers(const char *dir)
 	(void)closedir(stream);
 }
 
-err_status cdi_write(const struct cdi_config *config, const struct gpu_info *gpus, size_t count,
-		     struct err *err)
+// A capability is opened by its numbers, whether somebody has made its node or not.
+static void look_at_caps(const struct cdi_config *config, const struct cdi_parts *parts,
+			 struct cdi_node ret_nodes[][2])
+{
+	for (size_t i = 0; i < parts->mig_count; i++) {
+		const struct mig_device *mig = &parts->migs[i];
+		for (size_t j = 0; j < 2; j++) {
+			uint32_t cap = j == 0 ? mig->gi_cap : mig->ci_cap;
+			char name[MIG_CAPS_NAME_BYTES];
+			ret_nodes[i][j] = cdi_look(config->driver_root, mig_caps_name(cap, name));
+			if (!ret_nodes[i][j].exists && config->caps_major != 0)
+				ret_nodes[i][j] =
+					(struct cdi_node){ true, config->caps_major, cap };
+		}
+	}
+}
+
+err_status cdi_write(const struct cdi_config *config, struct cdi_parts *parts, struct err *err)
 {
 	struct err local;
 	err = err == NULL ? &local : err;
 	char path[PATH_MAX], library_paths[ARRAY_COUNT(libraries)][CDI_PATH_BYTES];
 	AUTO(buf_done) struct buf text = { .limit = SPEC_MAX_BYTES };
 	AUTO(buf_done) struct buf old = { 0 };
-	struct cdi_node nodes[GPU_MAX];
-	struct cdi_parts parts = { .gpus = gpus, .nodes = nodes, .gpu_count = count };
-	ASSERT(count <= GPU_MAX);
-	for (size_t i = 0; i < count; i++) {
+	struct cdi_node nodes[GPU_MAX], cap_nodes[MIGS_MAX][2];
+	ASSERT(parts->gpu_count <= GPU_MAX && parts->mig_count <= MIGS_MAX);
+	for (size_t i = 0; i < parts->gpu_count; i++) {
 		char name[32];
-		(void)snprintf(name, sizeof name, "nvidia%" PRIu32, gpus[i].minor);
+		(void)snprintf(name, sizeof name, "nvidia%" PRIu32, parts->gpus[i].minor);
 		nodes[i] = cdi_look(config->driver_root, name);
 	}
+	look_at_caps(config, parts, cap_nodes);
+	parts->nodes = nodes;
+	parts->cap_nodes = (const struct cdi_node(*)[2])cap_nodes;
 	for (size_t i = 0; cdi_control_name(i) != NULL; i++)
-		parts.control[i] = cdi_look(config->driver_root, cdi_control_name(i));
+		parts->control[i] = cdi_look(config->driver_root, cdi_control_name(i));
+	parts->library_count = 0;
 	for (size_t i = 0; i < ARRAY_COUNT(libraries); i++) {
-		char *found = library_paths[parts.library_count];
+		char *found = library_paths[parts->library_count];
 		if (find_library(config, libraries[i], found))
-			parts.libraries[parts.library_count++] = found;
+			parts->libraries[parts->library_count++] = found;
 	}
-	if (cdi_render(&text, config, &parts, err) != ERR_OK)
-		return err->status;
+	err_status status = cdi_render(&text, config, parts, err);
+	parts->nodes = NULL;
+	parts->cap_nodes = NULL;
+	if (status != ERR_OK)
+		return status;
 	int n = snprintf(path, sizeof path, "%s/%s", config->dir, CDI_FILE);
 	if (n < 0 || (size_t)n >= sizeof path)
 		return err_set(err, ERR_INVALID, "path of the CDI folder is too long");

@@ -58,6 +58,7 @@ enum { FILE_MAX_BYTES = 256 * 1024, HOST_NAME_BYTES = 256 };
 #define TEXTS(X)                                                                                   \
 	X("resource", resource, "nvidia.com/gpu")                                                  \
 	X("sysRoot", sys_root, "/sys")                                                             \
+	X("driverProcRoot", proc_driver, "/proc")                                                  \
 	X("planKeyFile", plan_key_file, NULL)                                                      \
 	X("attribution.procRoot", proc_root, NULL)                                                 \
 	X("server.url", push_url, NULL)                                                            \
@@ -71,20 +72,11 @@ enum { FILE_MAX_BYTES = 256 * 1024, HOST_NAME_BYTES = 256 };
 	X("health.watchXids", watch_xids, NULL)
 
 static const char *const top_keys[] = {
-	"resource",
-	"sysRoot",
-	"planKeyFile",
-	"planWaitMs",
-	"server",
-	"tls",
-	"health",
-	"usage",
-	"journal",
-	"node",
-	"extraDeviceMounts",
-	"attribution",
-	"metrics",
-	NULL,
+	"resource",    "sysRoot",    "driverProcRoot",
+	"planKeyFile", "planWaitMs", "server",
+	"tls",         "health",     "usage",
+	"journal",     "node",       "extraDeviceMounts",
+	"attribution", "metrics",    NULL,
 };
 static const struct {
 	const char *name;
@@ -151,7 +143,7 @@ static err_status take_number(const json_t *root, const char *key, const int64_t
 static err_status take_mount(struct arena *arena, const json_t *item, struct cdi_mount *ret,
 			     struct err *err)
 {
-	static const char *const keys[] = { "hostPath", "containerPath", "options", NULL };
+	static const char *const keys[] = { "hostPath", "containerPath", "options", "of", NULL };
 	const json_t *options = json_at(item, "options");
 	if (!json_is_object(item))
 		return err_set(err, ERR_INVALID, "must be a mapping");
@@ -165,6 +157,10 @@ static err_status take_mount(struct arena *arena, const json_t *item, struct cdi
 		return err_set(err, ERR_INVALID,
 			       "hostPath and containerPath must be absolute paths below %d bytes",
 			       CDI_PATH_BYTES);
+	struct str of = json_text(item, "of");
+	ret->is_of_mig = str_eq_c(of, "mig");
+	if (json_at(item, "of") != NULL && !ret->is_of_mig && !str_eq_c(of, "gpu"))
+		return err_set(err, ERR_INVALID, "of must be gpu or mig");
 	if (json_array_size(options) > CDI_OPTIONS_MAX)
 		return err_set(err, ERR_LIMIT, "more than %d options", CDI_OPTIONS_MAX);
 	for (size_t i = 0; i < json_array_size(options); i++) {

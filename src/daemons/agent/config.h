@@ -21,7 +21,7 @@ struct agent_config {
 	log_level log_level;
 	const char *dp_flags[DP_OPTIONS_MAX]; // of the device plugin, NULL: not given
 	// File.
-	const char *resource, *plan_key_file, *sys_root, *proc_root;
+	const char *resource, *plan_key_file, *sys_root, *proc_root, *proc_driver;
 	const char *push_url, *push_ca_file, *push_token_file;
 	const char *tls_cert_file, *tls_key_file;
 	const char *counters_file, *tokens_file;

@@ -252,8 +252,6 @@ err_status dp_config_check(struct dp_config *config, struct err *err)
 	if (config->sharing == DP_MPS && config->mig == DP_MIG_MIXED)
 		return err_set(err, ERR_INVALID,
 			       "sharing.mps: not together with migStrategy mixed; use none");
-	if (config->mig != DP_MIG_NONE)
-		dp_note(config, "migStrategy: only whole GPUs are offered by this version");
 	if (config->fail_on_init)
 		dp_note(config, "failOnInitError has no effect: the agent waits for the driver");
 	if (config->node_feature_api)

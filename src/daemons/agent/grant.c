@@ -255,6 +255,10 @@ plugin_choice grant_prefer(struct grant *grant, const char *resource,
 	AUTO(search_done)
 	struct search search = { .request = request, .resource = resource, .grant = grant };
 	ASSERT(request->size >= 0 && (size_t)request->size <= request->available.count);
+	if (request->size > 0 && grant_is_mig(request->available.items[0])) {
+		if (grant_prefer_mig(grant, request, ret_ids))
+			return PLUGIN_CHOSEN;
+	}
 	bool is_known = search_fill(&search);
 	if (is_known && grant->pods != NULL)
 		each_waiting(&search);
@@ -339,9 +343,13 @@ err_status grant_allocate(struct grant *grant, const char *resource,
 {
 	for (size_t i = 0; i < request->count; i++) {
 		bool slots[GPU_MAX] = { false };
-		struct inject_request container = { .resource = resource };
-		err_status status =
-			check_container(grant, resource, &request->items[i], slots, err);
+		struct mig_device migs[INJECT_MIGS_MAX];
+		struct inject_request container = { .resource = resource, .migs = migs };
+		const struct dp_ids *ids = &request->items[i];
+		bool is_mig = ids->count > 0 && grant_is_mig(ids->items[0]);
+		err_status status = is_mig ? grant_check_mig(grant, resource, ids, migs,
+							     &container.mig_count, err)
+					   : check_container(grant, resource, ids, slots, err);
 		if (status != ERR_OK)
 			return status;
 		for (uint32_t slot = 0; slot < GPU_MAX; slot++) {

@@ -91,11 +91,8 @@ static int64_t now_s(const struct holders *holders)
 
 static void show(struct holders *holders, struct usage_holder *holder, uint32_t share)
 {
-	if (share != OFFER_WHOLE) {
-		holder->share = share;
-		holder->shares = holders->config.shares_of(holders->config.arg, holder->gpu);
-	}
-	usage_show(holders->config.usage, holder, now_s(holders));
+	if (holders->config.resolve(holders->config.arg, share, holder))
+		usage_show(holders->config.usage, holder, now_s(holders));
 }
 
 static void show_file(struct holders *holders)
@@ -173,7 +170,7 @@ static void on_listed(void *arg, enum grpc_code code, const char *error, struct 
 	}
 	bool is_file_good = !holders->has_file || holders->is_file_good;
 	// What is not shown any more ends only by an answer of both sources.
-	bool is_whole = is_listed && is_file_good;
+	bool is_whole = is_listed && is_file_good && holders->config.is_ready(holders->config.arg);
 	if (is_whole)
 		usage_show_begin(holders->config.usage);
 	show_file(holders);

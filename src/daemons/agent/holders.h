@@ -18,8 +18,11 @@ struct holders_config {
 	struct pods *pods;    // NULL: there is no API server
 	struct usage *usage;
 	void *arg;
-	// Of how many shares the GPU is offered now, at least 1.
-	uint32_t (*shares_of)(void *arg, struct str uuid);
+	// Fills in what a device's id means: gpu (it has the UUID of the id) and what follows it.
+	// share: OFFER_WHOLE, or the number of a share. False: no such device is known now.
+	bool (*resolve)(void *arg, uint32_t share, struct usage_holder *holder);
+	// Whether all devices are known, so that an id that is not is of a device that has gone.
+	bool (*is_ready)(void *arg);
 	loop_fn *on_look; // usage was told something
 };
 

@@ -14,8 +14,9 @@
 
 enum {
 	ENVS_MAX = 12,
-	MOUNTS_MAX = GPU_MAX + 4,
-	NODES_MAX = GPU_MAX + 8,
+	DEVICES_MAX = GPU_MAX + INJECT_MIGS_MAX,
+	MOUNTS_MAX = DEVICES_MAX + 4,
+	NODES_MAX = GPU_MAX + 2 * INJECT_MIGS_MAX + 8,
 	ARENA_BYTES = 256 * 1024,
 	WORD = 16,
 };
@@ -26,7 +27,7 @@ struct answer {
 	struct dp_pair envs[ENVS_MAX], annotation;
 	struct dp_mount mounts[MOUNTS_MAX];
 	struct dp_node nodes[NODES_MAX];
-	struct str cdi_names[GPU_MAX];
+	struct str cdi_names[DEVICES_MAX];
 	struct dp_allocated parts;
 };
 
@@ -43,20 +44,34 @@ static void add_mount(struct answer *answer, const char *host, const char *conta
 		(struct dp_mount){ str_of(container), str_of(host), is_ro };
 }
 
-static const char *id_of(const struct inject *inject, struct answer *answer,
-			 const struct gpu_info *gpu)
+static size_t device_count(const struct inject_request *request)
 {
-	return inject->config->ids_by_index ? arena_printf(answer->arena, "%" PRIu32, gpu->index)
-					    : gpu->uuid;
+	ASSERT(request->count == 0 || request->mig_count == 0);
+	return request->count + request->mig_count;
+}
+
+// What containers and CDI names are told of the i-th device.
+static const char *id_of(const struct inject *inject, struct answer *answer,
+			 const struct inject_request *request, size_t i)
+{
+	bool by_index = inject->config->ids_by_index;
+	if (request->mig_count > 0) {
+		const struct mig_device *mig = &request->migs[i];
+		return by_index ? arena_printf(answer->arena, "%" PRIu32 ":%" PRIu32,
+					       mig->gpu->index, mig->instance->index)
+				: mig->instance->uuid;
+	}
+	return by_index ? arena_printf(answer->arena, "%" PRIu32, request->gpus[i]->index)
+			: request->gpus[i]->uuid;
 }
 
 static const char *join(const struct inject *inject, const struct inject_request *request,
 			struct answer *answer, const char *prefix)
 {
 	AUTO(buf_done) struct buf out = { 0 };
-	for (size_t i = 0; i < request->count; i++)
+	for (size_t i = 0; i < device_count(request); i++)
 		buf_printf(&out, "%s%s%s", i == 0 ? "" : ",", prefix,
-			   id_of(inject, answer, request->gpus[i]));
+			   id_of(inject, answer, request, i));
 	return arena_cstr(answer->arena, buf_str(&out));
 }
 
@@ -64,9 +79,10 @@ static void add_cdi(const struct inject *inject, const struct inject_request *re
 		    struct answer *answer)
 {
 	const struct dp_config *config = inject->config;
-	for (size_t i = 0; (config->lists & DP_LIST_CDI_CRI) != 0 && i < request->count; i++)
+	size_t count = (config->lists & DP_LIST_CDI_CRI) != 0 ? device_count(request) : 0;
+	for (size_t i = 0; i < count; i++)
 		answer->cdi_names[answer->parts.cdi_count++] = str_of(arena_printf(
-			answer->arena, CDI_KIND "=%s", id_of(inject, answer, request->gpus[i])));
+			answer->arena, CDI_KIND "=%s", id_of(inject, answer, request, i)));
 	if ((config->lists & DP_LIST_CDI_ANNOTATIONS) == 0)
 		return;
 	char word[WORD + 1];
@@ -82,10 +98,10 @@ static void add_cdi(const struct inject *inject, const struct inject_request *re
 static void add_volume_mounts(const struct inject *inject, const struct inject_request *request,
 			      struct answer *answer)
 {
-	for (size_t i = 0; i < request->count; i++)
+	for (size_t i = 0; i < device_count(request); i++)
 		add_mount(answer, "/dev/null",
 			  arena_printf(answer->arena, MOUNTS_DIR "/%s",
-				       id_of(inject, answer, request->gpus[i])),
+				       id_of(inject, answer, request, i)),
 			  false);
 	if (inject->config->has_imex_channel)
 		add_mount(answer, "/dev/null", IMEX_MOUNT, false);
@@ -107,6 +123,28 @@ static void add_node(const struct inject *inject, struct answer *answer, const c
 	};
 }
 
+// The node of each GPU once, and the capabilities of each MIG device.
+static void add_mig_nodes(const struct inject *inject, const struct inject_request *request,
+			  struct answer *answer)
+{
+	AUTO(mig_caps_done) struct mig_caps caps = { 0 };
+	char name[MIG_CAPS_NAME_BYTES];
+	if (request->mig_count > 0)
+		mig_caps_read(inject->proc_root, &caps);
+	for (size_t i = 0; i < request->mig_count; i++) {
+		struct mig_device mig = request->migs[i];
+		bool is_first = i == 0 || request->migs[i - 1].gpu != mig.gpu;
+		if (is_first)
+			add_node(inject, answer,
+				 arena_printf(answer->arena, "nvidia%" PRIu32, mig.gpu->minor));
+		mig_caps_find(&caps, &mig);
+		if (!mig.has_caps)
+			continue;
+		add_node(inject, answer, mig_caps_name(mig.gi_cap, name));
+		add_node(inject, answer, mig_caps_name(mig.ci_cap, name));
+	}
+}
+
 static void add_nodes(const struct inject *inject, const struct inject_request *request,
 		      struct answer *answer)
 {
@@ -117,6 +155,7 @@ static void add_nodes(const struct inject *inject, const struct inject_request *
 	for (size_t i = 0; i < request->count; i++)
 		add_node(inject, answer,
 			 arena_printf(answer->arena, "nvidia%" PRIu32, request->gpus[i]->minor));
+	add_mig_nodes(inject, request, answer);
 }
 
 static void add_older(const struct inject *inject, const struct inject_request *request,
@@ -166,7 +205,7 @@ bool inject_put(const struct inject *inject, const struct inject_request *reques
 {
 	AUTO(arena_freep) struct arena *arena = arena_new(ARENA_BYTES);
 	struct answer answer = { .arena = arena };
-	ASSERT(request->count <= GPU_MAX);
+	ASSERT(request->count <= GPU_MAX && request->mig_count <= INJECT_MIGS_MAX);
 	if (arena == NULL)
 		return false;
 	if ((inject->config->lists & DP_LIST_ANY_CDI) != 0)

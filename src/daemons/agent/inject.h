@@ -7,15 +7,21 @@
 
 #include "base/buf.h"
 #include "daemons/agent/dp_config.h"
+#include "daemons/agent/mig_caps.h"
+
+enum { INJECT_MIGS_MAX = 64 };
 
 struct inject {
 	const struct dp_config *config;
 	const char *driver_root; // as we see it
+	const char *proc_root;   // whose driver/nvidia-caps names capabilities
 };
 
 struct inject_request {                       // of one container
 	const struct gpu_info *gpus[GPU_MAX]; // each once, ascending
 	size_t count;
+	const struct mig_device *migs; // at most INJECT_MIGS_MAX; GPUs or MIG devices, never both
+	size_t mig_count;
 	const char *resource;
 	uint32_t mps_shares, mps_of; // of its one GPU; 0: no MPS
 };

@@ -182,7 +182,9 @@ static void sample_holders(struct meter *meter, uint32_t slot, int64_t now_s)
 	struct portion portions[PORTIONS_MAX];
 	struct portion device = { 0 };
 	size_t count = 0, at = 0;
-	if (!monitor_take_sample(meter->monitor, slot, &device.util_milli, &device.memory_mib))
+	bool has_sample =
+		monitor_take_sample(meter->monitor, slot, &device.util_milli, &device.memory_mib);
+	if (!has_sample && gpu->mig.instance_count == 0)
 		return;
 	while (count < PORTIONS_MAX) {
 		portions[count].holder = usage_next_holder(meter->usage, gpu->info.uuid, &at);
@@ -190,7 +192,9 @@ static void sample_holders(struct meter *meter, uint32_t slot, int64_t now_s)
 			break;
 		count++;
 	}
-	if (meter->config.proc_root == NULL)
+	if (gpu->mig.instance_count > 0)
+		portion_by_instance(portions, count, &gpu->mig);
+	else if (meter->config.proc_root == NULL)
 		portion_by_share(portions, count, &device);
 	else
 		portion_by_process(portions, count, &device, &gpu->processes,

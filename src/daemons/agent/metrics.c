@@ -24,16 +24,29 @@ static void put_label(struct buf *out, const char *name, const char *value)
 }
 
 static void put_identity(struct buf *out, const struct metrics_view *view,
-			 const struct gpu_info *info)
+			 const struct gpu_info *info, const struct mig_instance *instance)
 {
 	buf_printf(out, "gpu=\"%" PRIu32 "\"", info->index);
 	put_label(out, "UUID", info->uuid);
 	put_label(out, "pci_bus_id", info->pci_bus_id);
 	buf_printf(out, ",device=\"nvidia%" PRIu32 "\"", info->minor);
 	put_label(out, "modelName", info->model);
+	if (instance != NULL) {
+		put_label(out, "GPU_I_PROFILE", instance->profile);
+		buf_printf(out, ",GPU_I_ID=\"%" PRIu32 "\"", instance->gi);
+	}
 	put_label(out, "Hostname", view->node);
 	if (view->counters->has_driver_label)
 		put_label(out, "DCGM_FI_DRIVER_VERSION", view->driver->driver_version);
+}
+
+static void put_pod(struct buf *out, const struct usage_allocation *holder)
+{
+	if (holder->pod[0] == '\0')
+		return;
+	put_label(out, "container", holder->container);
+	put_label(out, "namespace", holder->namespace_);
+	put_label(out, "pod", holder->pod);
 }
 
 // The pod of a GPU that one pod holds. With several the device's values are nobody's alone:
@@ -42,12 +55,26 @@ static void put_holder(struct buf *out, const struct metrics_view *view, const c
 {
 	size_t at = 0;
 	const struct usage_allocation *holder = usage_next_holder(view->usage, uuid, &at);
-	if (holder == NULL || holder->pod[0] == '\0' || holder->share_den > 1 ||
+	if (holder == NULL || holder->share_den > 1 ||
 	    usage_next_holder(view->usage, uuid, &at) != NULL)
 		return;
-	put_label(out, "container", holder->container);
-	put_label(out, "namespace", holder->namespace_);
-	put_label(out, "pod", holder->pod);
+	put_pod(out, holder);
+}
+
+// The one that holds an instance; NULL: nobody, or several.
+static const struct usage_allocation *holder_of_part(const struct metrics_view *view,
+						     const struct monitor_gpu *gpu, uint32_t i)
+{
+	const struct usage_allocation *holder, *found = NULL;
+	size_t at = 0;
+	while ((holder = usage_next_holder(view->usage, gpu->info.uuid, &at)) != NULL) {
+		if ((holder->mig_starts >> gpu->mig.instances[i].start & 1) == 0)
+			continue;
+		if (found != NULL)
+			return NULL;
+		found = holder;
+	}
+	return found;
 }
 
 // Whether the one who asks may see the device's values: all that hold it are theirs.
@@ -76,6 +103,39 @@ bool metrics_is_fresh(const struct metrics_view *view, const struct monitor_gpu 
 struct labels {
 	struct buf identity, holder;
 };
+struct gpu_labels_of {
+	struct labels whole, parts[MIG_INSTANCES_MAX];
+};
+
+// Labels of the MIG devices; a tenant sees those that it alone holds.
+static void put_part_labels(const struct metrics_view *view, const struct monitor_gpu *gpu,
+			    struct gpu_labels_of *labels)
+{
+	for (uint32_t i = 0; gpu->is_known && i < gpu->mig.instance_count; i++) {
+		const struct usage_allocation *holder = holder_of_part(view, gpu, i);
+		bool is_own = view->tenant == NULL ||
+			      (holder != NULL && strcmp(holder->tenant, view->tenant) == 0);
+		if (!is_own || gpu->mig.instances[i].uuid[0] == '\0')
+			continue;
+		put_identity(&labels->parts[i].identity, view, &gpu->info, &gpu->mig.instances[i]);
+		if (holder != NULL)
+			put_pod(&labels->parts[i].holder, holder);
+	}
+}
+
+// What is known of an instance alone.
+static bool part_value(const struct mig_instance *instance, enum gpu_field field, int64_t *ret)
+{
+	if (field == GPU_FIELD_FB_FREE_MIB)
+		*ret = (int64_t)instance->free_mib;
+	else if (field == GPU_FIELD_FB_USED_MIB)
+		*ret = (int64_t)instance->used_mib;
+	else if (field == GPU_FIELD_FB_RESERVED_MIB)
+		*ret = (int64_t)instance->reserved_mib;
+	else
+		return false;
+	return true;
+}
 
 static void put_head(struct buf *out, const char *name, const struct counter *counter)
 {
@@ -86,58 +146,83 @@ static void put_head(struct buf *out, const char *name, const struct counter *co
 }
 
 static void put_xids(struct buf *out, const struct metrics_view *view,
-		     const struct counter *counter, const struct labels *labels)
+		     const struct counter *counter, const struct gpu_labels_of *labels)
 {
 	static const char name[] = "DCGM_FI_DEV_XID_ERRORS";
 	bool is_headed = false;
 	for (uint32_t slot = 0; slot < view->count; slot++) {
 		const struct monitor_gpu *gpu = &view->gpus[slot];
-		if (labels[slot].identity.len == 0)
+		if (labels[slot].whole.identity.len == 0)
 			continue;
 		if (!is_headed)
 			put_head(out, name, counter);
 		is_headed = true;
 		buf_printf(out, "%s{", name);
-		buf_put(out, buf_str(&labels[slot].identity));
+		buf_put(out, buf_str(&labels[slot].whole.identity));
 		buf_printf(out, ",err_code=\"%" PRIu32 "\"", gpu->last_xid);
 		put_label(out, "err_msg",
 			  gpu->last_xid == 0 ? "No Error" : xid_text(gpu->last_xid));
-		buf_put(out, buf_str(&labels[slot].holder));
+		buf_put(out, buf_str(&labels[slot].whole.holder));
 		buf_printf(out, "} %" PRIu32 "\n", gpu->last_xid);
 	}
 }
 
-static void put_field(struct buf *out, const struct metrics_view *view,
-		      const struct counter *counter, const struct labels *labels)
+static void put_line(struct buf *out, const struct counter *counter, const struct labels *labels,
+		     int64_t value, bool *is_headed)
 {
 	const char *name = gpu_field_info(counter->field)->name;
+	if (!*is_headed)
+		put_head(out, name, counter);
+	*is_headed = true;
+	buf_printf(out, "%s{", name);
+	buf_put(out, buf_str(&labels->identity));
+	buf_put(out, buf_str(&labels->holder));
+	buf_put_c(out, "} ");
+	gpu_field_print(out, counter->field, value);
+	buf_put_byte(out, '\n');
+}
+
+static void put_field(struct buf *out, const struct metrics_view *view,
+		      const struct counter *counter, const struct gpu_labels_of *labels)
+{
 	bool is_headed = false;
 	for (uint32_t slot = 0; slot < view->count; slot++) {
 		const struct monitor_gpu *gpu = &view->gpus[slot];
-		if (labels[slot].identity.len == 0 || !metrics_is_fresh(view, gpu) ||
-		    !gpu_reading_has(&gpu->reading, counter->field))
-			continue;
-		if (!is_headed)
-			put_head(out, name, counter);
-		is_headed = true;
-		buf_printf(out, "%s{", name);
-		buf_put(out, buf_str(&labels[slot].identity));
-		buf_put(out, buf_str(&labels[slot].holder));
-		buf_put_c(out, "} ");
-		gpu_field_print(out, counter->field, gpu->reading.values[counter->field]);
-		buf_put_byte(out, '\n');
+		bool has_parts = gpu->mig_ns != 0 &&
+				 view->now_ns - gpu->mig_ns <= view->reading_max_age_ns;
+		if (labels[slot].whole.identity.len > 0 && metrics_is_fresh(view, gpu) &&
+		    gpu_reading_has(&gpu->reading, counter->field))
+			put_line(out, counter, &labels[slot].whole,
+				 gpu->reading.values[counter->field], &is_headed);
+		for (uint32_t i = 0; has_parts && i < gpu->mig.instance_count; i++) {
+			int64_t value = 0;
+			if (labels[slot].parts[i].identity.len > 0 &&
+			    part_value(&gpu->mig.instances[i], counter->field, &value))
+				put_line(out, counter, &labels[slot].parts[i], value, &is_headed);
+		}
+	}
+}
+
+static void free_labels(struct gpu_labels_of *labels)
+{
+	buf_done(&labels->whole.identity);
+	buf_done(&labels->whole.holder);
+	for (size_t i = 0; i < MIG_INSTANCES_MAX; i++) {
+		buf_done(&labels->parts[i].identity);
+		buf_done(&labels->parts[i].holder);
 	}
 }
 
 void metrics_put_gpus(struct buf *out, const struct metrics_view *view)
 {
-	struct labels labels[GPU_MAX] = { 0 };
+	struct gpu_labels_of labels[GPU_MAX] = { 0 };
 	ASSERT(view->count <= GPU_MAX);
 	for (uint32_t slot = 0; slot < view->count; slot++) {
+		put_part_labels(view, &view->gpus[slot], &labels[slot]);
 		if (!is_seen(view, &view->gpus[slot]))
 			continue;
-		put_identity(&labels[slot].identity, view, &view->gpus[slot].info);
-		put_holder(&labels[slot].holder, view, view->gpus[slot].info.uuid);
+		put_identity(&labels[slot].whole.identity, view, &view->gpus[slot].info, NULL);
+		put_holder(&labels[slot].whole.holder, view, view->gpus[slot].info.uuid);
 	}
 	for (size_t i = 0; i < view->counters->count; i++) {
 		const struct counter *counter = &view->counters->items[i];
@@ -146,10 +231,8 @@ void metrics_put_gpus(struct buf *out, const struct metrics_view *view)
 		case COUNTER_XID: put_xids(out, view, counter, labels); break;
 		}
 	}
-	for (uint32_t slot = 0; slot < view->count; slot++) {
-		buf_done(&labels[slot].identity);
-		buf_done(&labels[slot].holder);
-	}
+	for (uint32_t slot = 0; slot < view->count; slot++)
+		free_labels(&labels[slot]);
 }
 
 void metrics_put(struct buf *out, const struct metrics_view *view)

@@ -2,6 +2,7 @@
 #include "daemons/agent/monitor.h"
 
 #include "daemons/agent/monitor_file.h"
+#include "gpu/nvml_abi.h"
 #include "sys/log.h"
 
 #include <inttypes.h>
@@ -87,6 +88,20 @@ static void add_pci_facts(const struct monitor *monitor, struct gpu_info *info)
 		info->pci_class = (uint32_t)value;
 }
 
+// A fault of an instance heals by the probes of its GPU.
+static bool heal_parts(struct monitor *monitor, struct monitor_gpu *gpu, int action)
+{
+	bool is_news = false;
+	for (size_t i = 0; i < MIG_INSTANCES_MAX; i++) {
+		struct health *health = &gpu->parts[i].health;
+		if (health->state != HEALTH_HEALTHY &&
+		    health_on_probe(health, &monitor->config.health, HEALTH_PROBE_OK, action, "",
+				    loop_now_ns(monitor->loop)))
+			is_news = true;
+	}
+	return is_news;
+}
+
 static void on_probe(void *arg, uint32_t slot, health_probe probe, int action, const char *detail)
 {
 	struct monitor *monitor = arg;
@@ -96,6 +111,10 @@ static void on_probe(void *arg, uint32_t slot, health_probe probe, int action, c
 	gpu->is_seen = true;
 	bool is_news = health_on_probe(&gpu->health, &monitor->config.health, probe, action, detail,
 				       loop_now_ns(monitor->loop));
+	if (probe == HEALTH_PROBE_OK)
+		is_news = heal_parts(monitor, gpu, action) || is_news;
+	else
+		gpu->is_mig_seen = true; // what does not answer is not waited for
 	if (before != gpu->health.state && gpu->is_known)
 		log_gpu(gpu->health.state == HEALTH_HEALTHY ? LOG_INFO : LOG_WARN, "health changed",
 			gpu);
@@ -154,6 +173,9 @@ static void on_info(void *arg, uint32_t slot, const struct gpu_info *info)
 	gpu->is_known = true;
 	gpu->is_seen = true;
 	fill_topology(monitor);
+	gpu->is_mig_seen = gpu->is_mig_seen || !next.mig_capable;
+	if (next.mig_capable)
+		nvml_host_ask(monitor->host, slot, NVML_ASK_MIG);
 	if (is_news)
 		log_gpu(LOG_INFO, "device", gpu);
 	if (is_news || is_changed)
@@ -176,6 +198,58 @@ static void on_reading(void *arg, uint32_t slot, const struct gpu_reading *readi
 	monitor->config.on_reading(monitor->config.arg, slot);
 }
 
+// Faults stay with the instances that are there still.
+static void take_parts(struct monitor_gpu *gpu, const struct mig_state *mig)
+{
+	struct monitor_part before[MIG_INSTANCES_MAX];
+	memcpy(before, gpu->parts, sizeof before);
+	for (size_t i = 0; i < MIG_INSTANCES_MAX; i++) {
+		struct monitor_part *part = &gpu->parts[i];
+		*part = (struct monitor_part){ 0 };
+		health_init(&part->health);
+		if (i >= mig->instance_count)
+			continue;
+		memcpy(part->uuid, mig->instances[i].uuid, sizeof part->uuid);
+		for (size_t j = 0; j < MIG_INSTANCES_MAX; j++) {
+			if (part->uuid[0] != '\0' && strcmp(before[j].uuid, part->uuid) == 0)
+				part->health = before[j].health;
+		}
+	}
+}
+
+static void on_mig(void *arg, uint32_t slot, const struct mig_state *mig)
+{
+	struct monitor *monitor = arg;
+	struct monitor_gpu *gpu = &monitor->gpus[slot];
+	bool is_news = !gpu->is_mig_seen;
+	gpu->is_mig_seen = true;
+	if (mig != NULL) {
+		is_news = is_news || !mig_is_same(&gpu->mig, mig);
+		if (is_news)
+			take_parts(gpu, mig);
+		gpu->mig = *mig;
+		gpu->mig_ns = loop_now_ns(monitor->loop);
+		gpu->info.mig_enabled = mig->is_enabled != 0;
+	}
+	if (is_news)
+		changed(monitor);
+	if (!gpu->is_mig_told_due)
+		return;
+	gpu->is_mig_told_due = false;
+	monitor->config.on_mig_changed(monitor->config.arg, slot, gpu->change_status,
+				       gpu->change_text);
+}
+
+static void on_mig_changed(void *arg, uint32_t slot, int32_t status, const char *text)
+{
+	struct monitor *monitor = arg;
+	struct monitor_gpu *gpu = &monitor->gpus[slot];
+	gpu->is_mig_told_due = true;
+	gpu->change_status = status;
+	(void)snprintf(gpu->change_text, sizeof gpu->change_text, "%s", text);
+	nvml_host_ask(monitor->host, slot, NVML_ASK_MIG);
+}
+
 static void on_processes(void *arg, uint32_t slot, const struct nvml_processes *processes)
 {
 	struct monitor *monitor = arg;
@@ -195,6 +269,17 @@ static void count_xid(struct monitor_gpu *gpu, uint32_t xid)
 	gpu->last_xid = xid;
 }
 
+// The health that an XID is about: of the instance that it names, else of the GPU.
+static struct health *health_of(struct monitor_gpu *gpu, const struct nvml_xid *xid)
+{
+	for (uint32_t i = 0; i < gpu->mig.instance_count; i++) {
+		if (gpu->mig.is_enabled != 0 && xid->gpu_instance != NVML_NO_INSTANCE &&
+		    gpu->mig.instances[i].gi == xid->gpu_instance)
+			return &gpu->parts[i].health;
+	}
+	return &gpu->health;
+}
+
 static void on_xid(void *arg, uint32_t slot, const struct nvml_xid *xid)
 {
 	struct monitor *monitor = arg;
@@ -209,7 +294,7 @@ static void on_xid(void *arg, uint32_t slot, const struct nvml_xid *xid)
 	}
 	struct monitor_gpu *gpu = &monitor->gpus[slot];
 	count_xid(gpu, number);
-	if (!is_ignored && health_on_xid(&gpu->health, number, loop_now_ns(monitor->loop)))
+	if (!is_ignored && health_on_xid(health_of(gpu, xid), number, loop_now_ns(monitor->loop)))
 		changed(monitor);
 	log_gpu(is_ignored ? LOG_INFO : LOG_WARN, xid_text(number), gpu);
 	nvml_host_ask(monitor->host, slot, NVML_ASK_PROBE);
@@ -244,6 +329,10 @@ static void on_read_timer(void *arg)
 {
 	struct monitor *monitor = arg;
 	ask_all(monitor, NVML_ASK_READ, monitor->read_timer, monitor->config.read_ns);
+	for (uint32_t slot = 0; slot < monitor->count; slot++) {
+		if (monitor->gpus[slot].info.mig_capable)
+			nvml_host_ask(monitor->host, slot, NVML_ASK_MIG);
+	}
 }
 
 static void on_processes_timer(void *arg)
@@ -289,6 +378,8 @@ err_status monitor_new(struct loop *loop, const struct monitor_config *config, s
 					.on_probe = on_probe,
 					.on_reading = on_reading,
 					.on_processes = on_processes,
+					.on_mig = on_mig,
+					.on_mig_changed = on_mig_changed,
 					.on_xid = on_xid,
 					.on_events = on_events };
 	if (nvml_host_new(loop, &host, &monitor->host, err) != ERR_OK) {
@@ -349,6 +440,45 @@ const struct monitor_gpu *monitor_find(const struct monitor *monitor, struct str
 	return NULL;
 }
 
+bool monitor_find_mig(const struct monitor *monitor, struct str uuid, uint32_t *ret_slot,
+		      uint32_t *ret_instance_i)
+{
+	for (uint32_t slot = 0; slot < monitor->count; slot++) {
+		const struct mig_state *mig = &monitor->gpus[slot].mig;
+		const struct mig_instance *found = mig_instance_find(mig, uuid);
+		if (found == NULL || !monitor->gpus[slot].is_known)
+			continue;
+		*ret_slot = slot;
+		*ret_instance_i = (uint32_t)(found - mig->instances);
+		return true;
+	}
+	return false;
+}
+
+bool monitor_is_part_offered(const struct monitor_gpu *gpu, uint32_t instance_i)
+{
+	ASSERT(instance_i < MIG_INSTANCES_MAX);
+	return health_is_offered(&gpu->health) && health_is_offered(&gpu->parts[instance_i].health);
+}
+
+const char *monitor_part_reason(const struct monitor_gpu *gpu, uint32_t instance_i)
+{
+	ASSERT(instance_i < MIG_INSTANCES_MAX);
+	return health_is_offered(&gpu->health) ? gpu->parts[instance_i].health.reason
+					       : gpu->health.reason;
+}
+
+void monitor_change_mig(struct monitor *monitor, uint32_t slot,
+			const struct nvml_mig_change *change)
+{
+	nvml_host_change_mig(monitor->host, slot, change);
+}
+
+void monitor_mig_now(struct monitor *monitor, uint32_t slot)
+{
+	nvml_host_ask(monitor->host, slot, NVML_ASK_MIG);
+}
+
 const struct topology *monitor_topology(const struct monitor *monitor)
 {
 	return &monitor->topology;
@@ -358,7 +488,8 @@ bool monitor_is_ready(const struct monitor *monitor)
 {
 	bool all_seen = monitor->is_driver_seen && monitor->count > 0, any = false;
 	for (uint32_t slot = 0; slot < monitor->count; slot++) {
-		all_seen = all_seen && monitor->gpus[slot].is_seen;
+		all_seen = all_seen && monitor->gpus[slot].is_seen &&
+			   monitor->gpus[slot].is_mig_seen;
 		any = any || monitor->gpus[slot].is_known;
 	}
 	return all_seen || (monitor->is_late && any);

@@ -11,11 +11,23 @@
 
 enum { MONITOR_XIDS = 8 };
 
+struct monitor_part { // of a GPU in MIG mode, beside its instance
+	char uuid[GPU_UUID_BYTES];
+	struct health health; // of the instance alone
+};
+
 struct monitor_gpu {
 	bool is_known; // info is there, from the driver or from the file
 	bool is_seen;  // the driver has answered (or failed) since the start
 	struct gpu_info info;
 	struct health health;
+	bool is_mig_seen;     // the driver has told of its instances, or that it has none to tell
+	struct mig_state mig; // as told last
+	struct monitor_part parts[MIG_INSTANCES_MAX];
+	uint64_t mig_ns;      // when, monotonic; 0: never
+	bool is_mig_told_due; // a change has ended: told with the next state
+	int32_t change_status;
+	char change_text[NVML_TEXT_BYTES];
 	struct gpu_reading reading;
 	uint64_t reading_ns; // monotonic; 0: none yet
 	int64_t reading_wall_s;
@@ -40,6 +52,8 @@ struct monitor_config {
 	void (*on_change)(void *arg);                 // devices, health or driver
 	void (*on_reading)(void *arg, uint32_t slot); // monitor_gpu holds it
 	void (*on_processes)(void *arg, uint32_t slot);
+	// The end of monitor_change_mig; the state after it has been read too.
+	void (*on_mig_changed)(void *arg, uint32_t slot, int32_t status, const char *text);
 };
 
 struct monitor;
@@ -57,6 +71,15 @@ const struct monitor_gpu *monitor_find(const struct monitor *monitor, struct str
 bool monitor_is_ready(const struct monitor *monitor);
 // How the GPUs reach each other, by slots; kept current here, so that asking costs nothing.
 const struct topology *monitor_topology(const struct monitor *monitor);
+// The MIG device of that UUID with its GPU; false: not known now.
+bool monitor_find_mig(const struct monitor *monitor, struct str uuid, uint32_t *ret_slot,
+		      uint32_t *ret_instance_i);
+// Whether the instance can be given: it and its GPU are healthy.
+bool monitor_is_part_offered(const struct monitor_gpu *gpu, uint32_t instance_i);
+const char *monitor_part_reason(const struct monitor_gpu *gpu, uint32_t instance_i);
+void monitor_change_mig(struct monitor *monitor, uint32_t slot,
+			const struct nvml_mig_change *change);
+void monitor_mig_now(struct monitor *monitor, uint32_t slot);
 void monitor_read_now(struct monitor *monitor, uint32_t slot);
 void monitor_processes_now(struct monitor *monitor, uint32_t slot);
 // Mean utilization and memory since the last call; false when nothing was read.

@@ -9,6 +9,26 @@
 
 enum { FILE_MAX_BYTES = 256 * 1024 };
 
+// MIG devices that are out of use by a fault of their own.
+static void put_parts(struct buf *out, const struct monitor_gpu *gpu)
+{
+	const char *before = ",\"parts\":[";
+	for (size_t i = 0; i < MIG_INSTANCES_MAX; i++) {
+		const struct monitor_part *part = &gpu->parts[i];
+		if (part->uuid[0] == '\0' || health_is_offered(&part->health))
+			continue;
+		buf_printf(out, "%s{\"uuid\":", before);
+		buf_put_json(out, str_of(part->uuid));
+		buf_printf(out, ",\"fault\":\"%s\",\"xid\":%" PRIu32 ",\"reason\":",
+			   health_fault_name(part->health.fault), part->health.xid);
+		buf_put_json(out, str_of(part->health.reason));
+		buf_put_c(out, "}");
+		before = ",";
+	}
+	if (before[1] == '\0')
+		buf_put_c(out, "]");
+}
+
 static void put_gpu(struct buf *out, const struct monitor_gpu *gpu)
 {
 	const struct gpu_info *info = &gpu->info;
@@ -32,6 +52,7 @@ static void put_gpu(struct buf *out, const struct monitor_gpu *gpu)
 			   health_fault_name(gpu->health.fault), gpu->health.xid);
 		buf_put_json(out, str_of(gpu->health.reason));
 	}
+	put_parts(out, gpu);
 	buf_put_c(out, "}");
 }
 
@@ -62,6 +83,32 @@ static void copy_text(char *out, size_t out_bytes, struct str text)
 	(void)snprintf(out, out_bytes, "%.*s", (int)len, text.data == NULL ? "" : text.data);
 }
 
+static void load_health(const json_t *object, struct health *health, uint64_t now_ns)
+{
+	struct str reason = json_text(object, "reason");
+	health_init(health);
+	if (!health_fault_parse(json_text(object, "fault"), &health->fault) ||
+	    health->fault == HEALTH_FAULT_NONE)
+		return;
+	health->state = HEALTH_UNHEALTHY;
+	health->fault_at_ns = now_ns;
+	health->xid = (uint32_t)json_int(object, "xid", 0);
+	copy_text(health->reason, sizeof health->reason,
+		  reason.len == 0 ? STR("fault before the restart") : reason);
+}
+
+static void load_parts(const json_t *object, struct monitor_gpu *gpu, uint64_t now_ns)
+{
+	const json_t *list = json_at(object, "parts");
+	for (size_t i = 0; i < json_array_size(list) && i < MIG_INSTANCES_MAX; i++) {
+		const json_t *part = json_array_get(list, i);
+		if (!gpu_is_uuid(json_text(part, "uuid")))
+			continue;
+		copy_text(gpu->parts[i].uuid, sizeof gpu->parts[i].uuid, json_text(part, "uuid"));
+		load_health(part, &gpu->parts[i].health, now_ns);
+	}
+}
+
 static bool load_gpu(const json_t *object, struct monitor_gpu *ret, uint64_t now_ns)
 {
 	struct monitor_gpu gpu = { .is_known = true, .info.numa_node = -1 };
@@ -82,16 +129,8 @@ static bool load_gpu(const json_t *object, struct monitor_gpu *ret, uint64_t now
 	gpu.info.numa_node = (int32_t)json_int(object, "numaNode", -1);
 	gpu.info.pci_class = (uint32_t)json_int(object, "pciClass", 0);
 	copy_text(gpu.info.clique, sizeof gpu.info.clique, json_text(object, "clique"));
-	health_init(&gpu.health);
-	if (health_fault_parse(json_text(object, "fault"), &gpu.health.fault) &&
-	    gpu.health.fault != HEALTH_FAULT_NONE) {
-		gpu.health.state = HEALTH_UNHEALTHY;
-		gpu.health.fault_at_ns = now_ns;
-		gpu.health.xid = (uint32_t)json_int(object, "xid", 0);
-		struct str reason = json_text(object, "reason");
-		copy_text(gpu.health.reason, sizeof gpu.health.reason,
-			  reason.len == 0 ? STR("fault before the restart") : reason);
-	}
+	load_health(object, &gpu.health, now_ns);
+	load_parts(object, &gpu, now_ns);
 	*ret = gpu;
 	return true;
 }

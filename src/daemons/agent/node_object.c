@@ -54,6 +54,55 @@ static void put_links(struct buf *out, const struct node_view *view, const struc
 	buf_put_c(out, "]");
 }
 
+static void put_part(struct buf *out, const struct node_view *view, size_t slot, uint32_t i)
+{
+	const struct monitor_gpu *gpu = &view->gpus[slot];
+	const struct mig_instance *instance = &gpu->mig.instances[i];
+	const struct offer_part *parts = view->shares[slot].parts;
+	const char *held_back = parts == NULL ? NULL : parts[i].held_back;
+	bool is_healthy = monitor_is_part_offered(gpu, i) && held_back == NULL &&
+			  view->shares[slot].held_back == NULL;
+	buf_put_c(out, "{\"uuid\":");
+	buf_put_json(out, str_of(instance->uuid));
+	buf_put_c(out, ",\"profile\":");
+	buf_put_json(out, str_of(instance->profile));
+	buf_printf(out,
+		   ",\"gpuInstance\":%" PRIu32 ",\"computeInstance\":%" PRIu32 ",\"start\":%" PRIu32
+		   ",\"slices\":%" PRIu32 ",\"memoryMiB\":%" PRIu64,
+		   instance->gi, instance->ci, instance->start, instance->slices,
+		   instance->memory_mib);
+	if (view->has_layout && parts != NULL && parts[i].resource[0] != '\0') {
+		buf_put_c(out, ",\"resource\":");
+		buf_put_json(out, str_of(parts[i].resource));
+		if (parts[i].replicas > 1)
+			buf_printf(out, ",\"replicas\":%" PRIu32, parts[i].replicas);
+	}
+	buf_printf(out, ",\"healthy\":%s", is_healthy ? "true" : "false");
+	if (!is_healthy) {
+		const char *reason = !monitor_is_part_offered(gpu, i) ? monitor_part_reason(gpu, i)
+				     : held_back != NULL              ? held_back
+							 : view->shares[slot].held_back;
+		buf_put_c(out, ",\"reason\":");
+		buf_put_json(out, str_of(reason));
+	}
+	buf_put_c(out, "}");
+}
+
+static void put_parts(struct buf *out, const struct node_view *view, size_t slot)
+{
+	const struct mig_state *mig = &view->gpus[slot].mig;
+	const char *before = ",\"mig\":[";
+	for (uint32_t i = 0; i < mig->instance_count; i++) {
+		if (mig->instances[i].uuid[0] == '\0')
+			continue;
+		buf_put_c(out, before);
+		put_part(out, view, slot, i);
+		before = ",";
+	}
+	if (before[1] == '\0')
+		buf_put_c(out, "]");
+}
+
 static void put_device(struct buf *out, const struct node_view *view, size_t slot)
 {
 	const struct monitor_gpu *gpu = &view->gpus[slot];
@@ -75,6 +124,7 @@ static void put_device(struct buf *out, const struct node_view *view, size_t slo
 	buf_printf(out, ",\"migCapable\":%s", info->mig_capable ? "true" : "false");
 	if (info->mig_enabled)
 		buf_put_c(out, ",\"migEnabled\":true");
+	put_parts(out, view, slot);
 	put_links(out, view, info);
 	if (view->has_layout && share->resource != NULL && share->resource[0] != '\0') {
 		buf_put_c(out, ",\"resource\":");
@@ -228,6 +278,15 @@ static void put_condition(struct buf *out, const char *type, const struct condit
 	buf_printf(out, ",\"lastTransitionTime\":\"%s\"}", since);
 }
 
+static void put_layout(struct buf *out, const struct node_view *view)
+{
+	buf_printf(out, ",\"layout\":{\"sharing\":\"%s\",\"mig\":\"%s\"",
+		   gpu_sharing_name(view->sharing), gpu_mig_strategy_name(view->mig));
+	if (view->problem != NULL)
+		put_text(out, "problem", view->problem);
+	buf_put_c(out, "}");
+}
+
 void node_object_put_status(struct buf *out, const struct node_view *view,
 			    const char *const conditions_t[NODE_CONDITIONS])
 {
@@ -246,8 +305,7 @@ void node_object_put_status(struct buf *out, const struct node_view *view,
 	buf_put_c(out, "]");
 	put_versions(out, view);
 	if (view->has_layout)
-		buf_printf(out, ",\"layout\":{\"sharing\":\"%s\",\"mig\":\"%s\"}",
-			   gpu_sharing_name(view->sharing), gpu_mig_strategy_name(view->mig));
+		put_layout(out, view);
 	put_problems(out, view);
 	buf_put_c(out, ",\"conditions\":[");
 	for (size_t i = 0; i < NODE_CONDITIONS; i++) {
@@ -255,6 +313,38 @@ void node_object_put_status(struct buf *out, const struct node_view *view,
 		put_condition(out, condition_types[i], &conditions[i], conditions_t[i]);
 	}
 	buf_put_c(out, "]}}");
+}
+
+static size_t list_migs(const struct node_view *view, struct gpu_label_mig ret[GPU_MIGS_MAX])
+{
+	size_t count = 0;
+	for (size_t slot = 0; slot < view->count; slot++) {
+		const struct monitor_gpu *gpu = &view->gpus[slot];
+		const struct offer_part *parts = view->shares[slot].parts;
+		for (uint32_t i = 0; gpu->is_known && i < gpu->mig.instance_count; i++) {
+			const struct mig_instance *from = &gpu->mig.instances[i];
+			if (from->uuid[0] == '\0' || count == GPU_MIGS_MAX)
+				continue;
+			struct gpu_label_mig *to = &ret[count++];
+			*to = (struct gpu_label_mig){
+				.parent = &gpu->info,
+				.memory_mib = from->memory_mib,
+				.multiprocessors = from->multiprocessors,
+				.gi_slices = from->slices,
+				.ci_slices = from->slices,
+				.copy_engines = from->copy_engines,
+				.decoders = from->decoders,
+				.encoders = from->encoders,
+				.jpegs = from->jpegs,
+				.ofas = from->ofas,
+				.replicas = parts == NULL ? 0 : parts[i].replicas,
+				.is_renamed = parts != NULL &&
+					      str_ends(str_of(parts[i].resource), STR(".shared")),
+			};
+			memcpy(to->profile, from->profile, sizeof to->profile);
+		}
+	}
+	return count;
 }
 
 void node_object_put_labels(struct buf *out, const struct node_view *view, int64_t timestamp_s)
@@ -277,6 +367,9 @@ void node_object_put_labels(struct buf *out, const struct node_view *view, int64
 					       .replicas = view->shares[i].replicas,
 					       .is_renamed = view->shares[i].is_renamed };
 	}
+	struct gpu_label_mig migs[GPU_MIGS_MAX];
+	facts.migs = migs;
+	facts.mig_count = list_migs(view, migs);
 	gpu_labels_make(&facts, &labels);
 	buf_put_c(out, "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":");
 	buf_put_json(out, str_of(view->node));

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "daemons/agent/monitor.h"
+#include "daemons/agent/offer.h"
 #include "gpu/labels.h"
 
 enum { NODE_VERSION_BYTES = 64 };
@@ -22,7 +22,8 @@ struct node_share {
 	const char *resource; // under which it is offered; NULL: not known
 	uint32_t replicas;    // up to 1: whole
 	bool is_renamed;
-	const char *held_back; // why it is given to nobody for now; NULL: it is given
+	const char *held_back;          // why it is given to nobody for now; NULL: it is given
+	const struct offer_part *parts; // beside the instances; NULL: it is not offered in parts
 };
 
 struct node_view {
@@ -38,6 +39,7 @@ struct node_view {
 	struct node_share shares[GPU_MAX]; // by slot
 	gpu_sharing sharing;
 	gpu_mig_strategy mig;
+	const char *problem; // why nothing is offered; NULL: nothing
 };
 
 // Bodies of server-side apply. conditions_t: RFC 3339 of the last change of each condition,

@@ -35,6 +35,7 @@ struct worker {
 	struct nvml_request request;
 	struct nvml_device *device; // NULL until OPEN succeeded
 	struct gpu_info info;
+	struct mig_state mig; // profiles of the board, once they were read
 };
 
 static struct child {
@@ -96,6 +97,15 @@ static nvml_return probe_device(struct worker *worker, struct nvml_probe *ret)
 	return NVML_ERROR_LIB_RM_VERSION_MISMATCH;
 }
 
+static nvml_return read_mig(struct worker *worker, struct mig_state *ret)
+{
+	nvml_return result =
+		nvml_read_mig(&child.lib, worker->device, &worker->info, &worker->mig, ret);
+	if (result == NVML_SUCCESS)
+		worker->mig = *ret;
+	return result;
+}
+
 static void answer(struct worker *worker, const struct nvml_request *request)
 {
 	struct nvml_reply reply = { .type = nvml_answer_of(request->type),
@@ -110,6 +120,11 @@ static void answer(struct worker *worker, const struct nvml_request *request)
 		result = probe_device(worker, &reply.body.probe);
 	else if (request->type == NVML_ASK_READ)
 		nvml_read_fields(&child.lib, worker->device, &reply.body.reading);
+	else if (request->type == NVML_ASK_MIG)
+		result = read_mig(worker, &reply.body.mig);
+	else if (request->type == NVML_ASK_MIG_CHANGE)
+		result = nvml_change_mig(&child.lib, worker->device, &request->change,
+					 reply.body.probe.text);
 	else
 		result = nvml_read_processes(&child.lib, worker->device, &reply.body.processes);
 	reply.status = (int32_t)result;

@@ -15,6 +15,7 @@ enum {
 	BLAMELESS_MAX = 3,     // deaths without a call under way until each gets its own
 	EVENTS_SILENCE_S = 30, // of the waiting thread until its child is replaced
 	PACKETS_A_TURN = 64,
+	CHANGE_DEADLINES = 10, // a change of MIG may take so many times longer
 };
 static const uint64_t BACK_OFF_MIN_NS = 100 * UINT64_C(1000000);
 static const uint64_t BACK_OFF_MAX_NS = 5 * UINT64_C(1000000000);
@@ -41,6 +42,7 @@ struct device {
 	uint32_t wanted; // bits of types
 	uint32_t seq;
 	bool is_open;
+	struct nvml_mig_change change; // that is wanted or under way
 	struct loop_timer *deadline;
 };
 
@@ -114,7 +116,9 @@ static void end_proc(struct proc *proc, const struct device *blamed)
 			continue;
 		device->is_open = false;
 		loop_timer_stop(device->deadline);
-		if (device->asked > NVML_ASK_OPEN && device != blamed)
+		bool is_repeated = device->asked > NVML_ASK_OPEN &&
+				   device->asked != NVML_ASK_MIG_CHANGE;
+		if (is_repeated && device != blamed)
 			device->wanted |= 1U << device->asked;
 		device->asked = 0;
 	}
@@ -222,6 +226,12 @@ static void on_answer(struct proc *proc, const struct nvml_reply *reply)
 		sink->on_reading(sink->arg, device->slot, &reply->body.reading);
 	else if (asked == NVML_ASK_PROCESSES && probe == HEALTH_PROBE_OK)
 		sink->on_processes(sink->arg, device->slot, &reply->body.processes);
+	else if (asked == NVML_ASK_MIG)
+		sink->on_mig(sink->arg, device->slot,
+			     probe == HEALTH_PROBE_OK ? &reply->body.mig : NULL);
+	else if (asked == NVML_ASK_MIG_CHANGE)
+		sink->on_mig_changed(sink->arg, device->slot, reply->status,
+				     reply->body.probe.text);
 	if (probe == HEALTH_PROBE_DRIVER && proc->state == PROC_READY)
 		end_proc(proc, NULL); // the driver went away under it; a new one initialises anew
 	else if (index_of(proc) != POOL && probe == HEALTH_PROBE_OK &&
@@ -373,8 +383,13 @@ static void send_next(struct device *device)
 					.seq = ++device->seq,
 					.slot = device->slot,
 					.index = device->slot };
+	uint64_t deadline_ns = host->config.deadline_ns;
+	if (type == NVML_ASK_MIG_CHANGE) {
+		request.change = device->change;
+		deadline_ns *= CHANGE_DEADLINES;
+	}
 	device->asked = type;
-	loop_timer_set(device->deadline, host->config.deadline_ns);
+	loop_timer_set(device->deadline, deadline_ns);
 	// A failure shows as a closed socket in the next turn, or as a missed deadline.
 	(void)send(proc->child.fd, &request, sizeof request, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
@@ -387,6 +402,16 @@ void nvml_host_ask(struct nvml_host *host, uint32_t slot, enum nvml_ask ask)
 		return;
 	device->wanted |= 1U << ask;
 	send_next(device);
+}
+
+void nvml_host_change_mig(struct nvml_host *host, uint32_t slot,
+			  const struct nvml_mig_change *change)
+{
+	ASSERT(slot < GPU_MAX);
+	if (host->devices[slot].asked == NVML_ASK_MIG_CHANGE)
+		return; // one at a time; that one has a deadline
+	host->devices[slot].change = *change;
+	nvml_host_ask(host, slot, NVML_ASK_MIG_CHANGE);
 }
 
 void nvml_host_stats(const struct nvml_host *host, struct nvml_host_stats *ret)

@@ -24,6 +24,10 @@ struct nvml_sink {
 			 const char *detail);
 	void (*on_reading)(void *arg, uint32_t slot, const struct gpu_reading *reading);
 	void (*on_processes)(void *arg, uint32_t slot, const struct nvml_processes *processes);
+	// mig NULL: the driver tells none.
+	void (*on_mig)(void *arg, uint32_t slot, const struct mig_state *mig);
+	// status 0: done; a change whose child ended is not told of.
+	void (*on_mig_changed)(void *arg, uint32_t slot, int32_t status, const char *text);
 	// slot NVML_SLOT_NONE: the driver did not say which device.
 	void (*on_xid)(void *arg, uint32_t slot, const struct nvml_xid *xid);
 	void (*on_events)(void *arg, int32_t status); // the event thread's state changed
@@ -49,4 +53,7 @@ void nvml_host_free(struct nvml_host *host); // ends the children; NULL allowed
 // Asks unless the same is under way; the answer or a fault comes by the sink. PROBE opens the
 // device first when it is not open.
 void nvml_host_ask(struct nvml_host *host, uint32_t slot, enum nvml_ask ask);
+// Asks for one change, with a deadline of its own; it is not asked again when its child ends.
+void nvml_host_change_mig(struct nvml_host *host, uint32_t slot,
+			  const struct nvml_mig_change *change);
 void nvml_host_stats(const struct nvml_host *host, struct nvml_host_stats *ret);

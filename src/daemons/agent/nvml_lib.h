@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/err.h"
-#include "gpu/nvml_abi.h"
+#include "gpu/nvml_abi_mig.h"
 
 // Result, name in the library, parameters; required ones first.
 #define NVML_REQUIRED(X)                                                                           \
@@ -55,7 +55,39 @@
 	X(event_register, "nvmlDeviceRegisterEvents",                                              \
 	  (struct nvml_device *, uint64_t, struct nvml_event_set *))                               \
 	X(event_wait, "nvmlEventSetWait_v2",                                                       \
-	  (struct nvml_event_set *, struct nvml_event_data *, uint32_t))
+	  (struct nvml_event_set *, struct nvml_event_data *, uint32_t))                           \
+	NVML_MIG(X)
+
+// All of them are there, or MIG is not served.
+#define NVML_MIG(X)                                                                                \
+	X(set_mig_mode, "nvmlDeviceSetMigMode", (struct nvml_device *, uint32_t, nvml_return *))   \
+	X(mig_count, "nvmlDeviceGetMaxMigDeviceCount", (struct nvml_device *, uint32_t *))         \
+	X(mig_device, "nvmlDeviceGetMigDeviceHandleByIndex",                                       \
+	  (struct nvml_device *, uint32_t, struct nvml_device **))                                 \
+	X(gi_id_of, "nvmlDeviceGetGpuInstanceId", (struct nvml_device *, uint32_t *))              \
+	X(ci_id_of, "nvmlDeviceGetComputeInstanceId", (struct nvml_device *, uint32_t *))          \
+	X(attributes, "nvmlDeviceGetAttributes_v2",                                                \
+	  (struct nvml_device *, struct nvml_device_attributes *))                                 \
+	X(gi_profile, "nvmlDeviceGetGpuInstanceProfileInfo",                                       \
+	  (struct nvml_device *, uint32_t, struct nvml_gi_profile_info *))                         \
+	X(gi_places, "nvmlDeviceGetGpuInstancePossiblePlacements_v2",                              \
+	  (struct nvml_device *, uint32_t, struct nvml_placement *, uint32_t *))                   \
+	X(gis, "nvmlDeviceGetGpuInstances",                                                        \
+	  (struct nvml_device *, uint32_t, struct nvml_gpu_instance **, uint32_t *))               \
+	X(gi_info, "nvmlGpuInstanceGetInfo", (struct nvml_gpu_instance *, struct nvml_gi_info *))  \
+	X(gi_by_id, "nvmlDeviceGetGpuInstanceById",                                                \
+	  (struct nvml_device *, uint32_t, struct nvml_gpu_instance **))                           \
+	X(gi_create, "nvmlDeviceCreateGpuInstanceWithPlacement",                                   \
+	  (struct nvml_device *, uint32_t, const struct nvml_placement *,                          \
+	   struct nvml_gpu_instance **))                                                           \
+	X(gi_destroy, "nvmlGpuInstanceDestroy", (struct nvml_gpu_instance *))                      \
+	X(ci_profile, "nvmlGpuInstanceGetComputeInstanceProfileInfo",                              \
+	  (struct nvml_gpu_instance *, uint32_t, uint32_t, struct nvml_ci_profile_info *))         \
+	X(ci_create, "nvmlGpuInstanceCreateComputeInstance",                                       \
+	  (struct nvml_gpu_instance *, uint32_t, struct nvml_compute_instance **))                 \
+	X(cis, "nvmlGpuInstanceGetComputeInstances",                                               \
+	  (struct nvml_gpu_instance *, uint32_t, struct nvml_compute_instance **, uint32_t *))     \
+	X(ci_destroy, "nvmlComputeInstanceDestroy", (struct nvml_compute_instance *))
 
 struct nvml_lib {
 #define MEMBER(member, name, params) nvml_return(*member) params;

@@ -16,3 +16,10 @@ void nvml_read_fields(const struct nvml_lib *lib, struct nvml_device *device,
 		      struct gpu_reading *ret);
 nvml_return nvml_read_processes(const struct nvml_lib *lib, struct nvml_device *device,
 				struct nvml_processes *ret);
+// profiles: of the board, as they were read before (profile_count 0: they are read now).
+nvml_return nvml_read_mig(const struct nvml_lib *lib, struct nvml_device *device,
+			  const struct gpu_info *info, const struct mig_state *profiles,
+			  struct mig_state *ret);
+// Does the change whole or not at all, as far as the driver lets it. ret_text: what failed.
+nvml_return nvml_change_mig(const struct nvml_lib *lib, struct nvml_device *device,
+			    const struct nvml_mig_change *change, char ret_text[NVML_TEXT_BYTES]);

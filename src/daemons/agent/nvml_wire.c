@@ -11,6 +11,8 @@ size_t nvml_reply_bytes(uint32_t type)
 	case NVML_SAY_PROBE: return HEAD_BYTES + sizeof(struct nvml_probe);
 	case NVML_SAY_READING: return HEAD_BYTES + sizeof(struct gpu_reading);
 	case NVML_SAY_PROCESSES: return HEAD_BYTES + sizeof(struct nvml_processes);
+	case NVML_SAY_MIG: return HEAD_BYTES + sizeof(struct mig_state);
+	case NVML_SAY_MIG_CHANGED: return HEAD_BYTES + sizeof(struct nvml_probe);
 	case NVML_SAY_XID: return HEAD_BYTES + sizeof(struct nvml_xid);
 	case NVML_SAY_EVENTS: return HEAD_BYTES;
 	default: return 0;
@@ -21,10 +23,9 @@ uint32_t nvml_answer_of(uint32_t ask)
 {
 	ASSERT(ask >= NVML_ASK_OPEN && ask < NVML_ASK_END);
 	static const uint32_t answers[] = {
-		[NVML_ASK_OPEN] = NVML_SAY_INFO,
-		[NVML_ASK_PROBE] = NVML_SAY_PROBE,
-		[NVML_ASK_READ] = NVML_SAY_READING,
-		[NVML_ASK_PROCESSES] = NVML_SAY_PROCESSES,
+		[NVML_ASK_OPEN] = NVML_SAY_INFO,    [NVML_ASK_PROBE] = NVML_SAY_PROBE,
+		[NVML_ASK_READ] = NVML_SAY_READING, [NVML_ASK_PROCESSES] = NVML_SAY_PROCESSES,
+		[NVML_ASK_MIG] = NVML_SAY_MIG,      [NVML_ASK_MIG_CHANGE] = NVML_SAY_MIG_CHANGED,
 	};
 	return answers[ask];
 }
@@ -37,6 +38,9 @@ bool nvml_request_check(const void *data, size_t size_bytes, struct nvml_request
 	memcpy(&request, data, sizeof request);
 	if (request.magic != NVML_WIRE_MAGIC || request.type < NVML_ASK_OPEN ||
 	    request.type >= NVML_ASK_END || request.slot >= GPU_MAX || request.index >= GPU_MAX)
+		return false;
+	if (request.type == NVML_ASK_MIG_CHANGE &&
+	    (request.change.op < NVML_MIG_MODE || request.change.op > NVML_MIG_DESTROY))
 		return false;
 	*ret = request;
 	return true;
@@ -80,6 +84,8 @@ static bool check_body(const struct nvml_reply *reply)
 	switch (reply->type) {
 	case NVML_SAY_HELLO: return check_hello(&reply->body.hello);
 	case NVML_SAY_INFO: return check_info(reply);
+	case NVML_SAY_MIG: return mig_state_check(&reply->body.mig);
+	case NVML_SAY_MIG_CHANGED:
 	case NVML_SAY_PROBE: return is_text(reply->body.probe.text, sizeof reply->body.probe.text);
 	case NVML_SAY_READING: return (reply->body.reading.valid >> GPU_FIELD_COUNT) == 0;
 	case NVML_SAY_PROCESSES: return reply->body.processes.count <= NVML_PROCESSES_MAX;

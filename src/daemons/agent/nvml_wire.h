@@ -6,7 +6,7 @@
 #pragma once
 
 #include "gpu/field.h"
-#include "gpu/gpu.h"
+#include "gpu/mig.h"
 
 enum {
 	NVML_WIRE_MAGIC = 0x4e564d31,
@@ -18,10 +18,12 @@ enum {
 #define NVML_UTIL_UNKNOWN UINT32_MAX
 
 enum nvml_ask {
-	NVML_ASK_OPEN = 1,  // answer: NVML_SAY_INFO
-	NVML_ASK_PROBE,     // NVML_SAY_PROBE
-	NVML_ASK_READ,      // NVML_SAY_READING
-	NVML_ASK_PROCESSES, // NVML_SAY_PROCESSES
+	NVML_ASK_OPEN = 1,   // answer: NVML_SAY_INFO
+	NVML_ASK_PROBE,      // NVML_SAY_PROBE
+	NVML_ASK_READ,       // NVML_SAY_READING
+	NVML_ASK_PROCESSES,  // NVML_SAY_PROCESSES
+	NVML_ASK_MIG,        // NVML_SAY_MIG
+	NVML_ASK_MIG_CHANGE, // NVML_SAY_MIG_CHANGED
 	NVML_ASK_END,
 };
 
@@ -31,15 +33,27 @@ enum nvml_say {
 	NVML_SAY_PROBE,
 	NVML_SAY_READING,
 	NVML_SAY_PROCESSES,
+	NVML_SAY_MIG,
+	NVML_SAY_MIG_CHANGED,
 	NVML_SAY_XID,    // unasked
 	NVML_SAY_EVENTS, // unasked: the waiting thread lives; status of its last wait
 	NVML_SAY_END,
 };
 
+typedef enum nvml_mig_op {
+	NVML_MIG_MODE = 1, // a: on or off
+	NVML_MIG_CREATE,   // a: id of the profile, b: where; with a compute instance over all of it
+	NVML_MIG_DESTROY,  // a: id of the GPU instance; its compute instances go with it
+} nvml_mig_op;
+
+struct nvml_mig_change {
+	uint32_t op, a, b;
+};
+
 struct nvml_request {
 	uint32_t magic, type, seq, slot;
-	uint32_t index; // of OPEN: the driver's
-	uint32_t zero;
+	uint32_t index;                // of OPEN: the driver's
+	struct nvml_mig_change change; // of MIG_CHANGE
 };
 
 struct nvml_hello {                 // status 0: the driver answers
@@ -49,7 +63,7 @@ struct nvml_hello {                 // status 0: the driver answers
 	uint32_t gpu_count;
 };
 
-struct nvml_probe {
+struct nvml_probe {     // also of MIG_CHANGED, which has no action
 	int32_t action; // recovery action, HEALTH_ACTION_UNKNOWN
 	uint32_t zero;
 	char text[NVML_TEXT_BYTES]; // of the driver, when status is not 0
@@ -82,6 +96,7 @@ struct nvml_reply {
 		struct gpu_reading reading;
 		struct nvml_processes processes;
 		struct nvml_xid xid;
+		struct mig_state mig;
 	} body;
 };
 

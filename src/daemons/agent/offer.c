@@ -50,9 +50,9 @@ static bool names(const struct dp_shared *shared, const struct gpu_info *gpu, si
 	return shared->ref_count == 0;
 }
 
-static err_status assign(const struct dp_config *config, const char *resource,
-			 const struct gpu_info *gpu, size_t place, struct offer_gpu *ret,
-			 struct err *err)
+static err_status find(const struct dp_config *config, const char *resource,
+		       const struct gpu_info *gpu, size_t place, const struct dp_shared **ret,
+		       struct err *err)
 {
 	const struct dp_shared *found = NULL;
 	for (size_t i = 0; i < config->shared_count; i++) {
@@ -66,6 +66,17 @@ static err_status assign(const struct dp_config *config, const char *resource,
 				       gpu->index, gpu->uuid);
 		found = shared;
 	}
+	*ret = found;
+	return ERR_OK;
+}
+
+static err_status assign(const struct dp_config *config, const char *resource,
+			 const struct gpu_info *gpu, size_t place, struct offer_gpu *ret,
+			 struct err *err)
+{
+	const struct dp_shared *found = NULL;
+	if (find(config, resource, gpu, place, &found, err) != ERR_OK)
+		return err->status;
 	uint32_t clients_max = gpu->compute_major >= MPS_CLIENTS_MAJOR ? MPS_CLIENTS_MAX
 								       : MPS_CLIENTS_OLD_MAX;
 	if (found != NULL && config->sharing == DP_MPS && found->replicas > clients_max)
@@ -84,10 +95,16 @@ static err_status check_size(const struct offer *offer, const char *resource, st
 	size_t bytes = 0, devices = 0;
 	for (uint32_t slot = 0; slot < offer->count; slot++) {
 		const struct offer_gpu *gpu = &offer->gpus[slot];
-		if (strcmp(gpu->resource, resource) != 0)
-			continue;
-		bytes += offer_list_bytes(1, gpu->replicas);
-		devices += max_size(gpu->replicas, 1);
+		if (strcmp(gpu->resource, resource) == 0) {
+			bytes += offer_list_bytes(1, gpu->replicas);
+			devices += max_size(gpu->replicas, 1);
+		}
+		for (size_t i = 0; gpu->has_parts && i < MIG_INSTANCES_MAX; i++) {
+			if (strcmp(gpu->parts[i].resource, resource) != 0)
+				continue;
+			bytes += offer_list_bytes(1, gpu->parts[i].replicas);
+			devices += max_size(gpu->parts[i].replicas, 1);
+		}
 	}
 	if (bytes <= OFFER_LIST_MAX_BYTES)
 		return ERR_OK;
@@ -115,6 +132,9 @@ err_status offer_plan(const struct dp_config *config, const char *resource,
 		if (status != ERR_OK)
 			return status;
 	}
+	if (config->mig != DP_MIG_NONE &&
+	    offer_plan_parts(config, resource, gpus, find, &offer, err) != ERR_OK)
+		return err->status;
 	size_t resource_count = offer_resources(&offer, resources);
 	for (size_t i = 0; i < resource_count; i++) {
 		err_status status = check_size(&offer, resources[i], err);
@@ -125,20 +145,28 @@ err_status offer_plan(const struct dp_config *config, const char *resource,
 	return ERR_OK;
 }
 
+// Keeps the names sorted and each once; returns how many there are then.
+static size_t add_name(const char *names[OFFER_RESOURCES_MAX], size_t count, const char *name)
+{
+	size_t at = 0;
+	while (at < count && strcmp(names[at], name) < 0)
+		at++;
+	if (name[0] == '\0' || (at < count && strcmp(names[at], name) == 0))
+		return count;
+	ASSERT(count < OFFER_RESOURCES_MAX);
+	memmove(&names[at + 1], &names[at], (count - at) * sizeof names[0]);
+	names[at] = name;
+	return count + 1;
+}
+
 size_t offer_resources(const struct offer *offer, const char *ret_names[OFFER_RESOURCES_MAX])
 {
 	size_t count = 0;
 	for (uint32_t slot = 0; slot < offer->count; slot++) {
-		const char *name = offer->gpus[slot].resource;
-		size_t at = 0;
-		while (at < count && strcmp(ret_names[at], name) < 0)
-			at++;
-		if (name[0] == '\0' || (at < count && strcmp(ret_names[at], name) == 0))
-			continue;
-		ASSERT(count < OFFER_RESOURCES_MAX);
-		memmove(&ret_names[at + 1], &ret_names[at], (count - at) * sizeof ret_names[0]);
-		ret_names[at] = name;
-		count++;
+		const struct offer_gpu *gpu = &offer->gpus[slot];
+		count = add_name(ret_names, count, gpu->resource);
+		for (size_t i = 0; gpu->has_parts && i < MIG_INSTANCES_MAX; i++)
+			count = add_name(ret_names, count, gpu->parts[i].resource);
 	}
 	return count;
 }
@@ -149,6 +177,8 @@ void offer_put_list(struct buf *out, const struct offer *offer, const char *reso
 	for (uint32_t slot = 0; slot < offer->count; slot++) {
 		const struct offer_gpu *offered = &offer->gpus[slot];
 		const struct monitor_gpu *gpu = &gpus[slot];
+		if (offered->has_parts)
+			offer_put_parts(out, offered, resource, gpu, held_back[slot]);
 		if (strcmp(offered->resource, resource) != 0)
 			continue;
 		for (uint32_t i = 0; i < max_size(offered->replicas, 1); i++) {
@@ -202,7 +232,10 @@ bool offer_is_held_otherwise(const struct offer_gpu *offered, const struct usage
 		const struct usage_allocation *holder = usage_next_holder(usage, uuid, &at);
 		if (holder == NULL)
 			return false;
-		if (holder->share_den != den)
+		bool is_in_parts = holder->mig_starts != 0;
+		if (is_in_parts != offered->has_parts)
+			return true;
+		if (!is_in_parts && holder->share_den != den)
 			return true;
 	}
 }

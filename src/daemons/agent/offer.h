@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // As what each GPU is offered to the kubelet: whole under the resource's own name, or several
-// times (shares, ids UUID::0, UUID::1, ...) under that name or another. Follows from the
+// times (shares, ids UUID::0, UUID::1, ...) under that name or another, or in parts: its MIG
+// devices, by the strategies none, single and mixed of the upstream plugin. Follows from the
 // configuration and the GPUs; planning fails when the configuration contradicts itself on these
 // GPUs or a list would be larger than the kubelet takes. Pure.
 #pragma once
@@ -11,14 +12,22 @@
 
 enum {
 	OFFER_LIST_MAX_BYTES = 4 * 1024 * 1024, // of one message to the kubelet
-	OFFER_RESOURCES_MAX = DP_SHARED_MAX + 1,
+	OFFER_RESOURCES_MAX = DP_SHARED_MAX + 1 + GPU_MAX * MIG_INSTANCES_MAX,
 	OFFER_ID_BYTES = GPU_UUID_BYTES + 8,
 };
 #define OFFER_WHOLE UINT32_MAX // instead of the number of a share
 
-struct offer_gpu {
-	char resource[DP_RESOURCE_BYTES]; // empty: the slot holds no known GPU
+struct offer_part {                       // a MIG device
+	char resource[DP_RESOURCE_BYTES]; // empty: it is not offered
 	uint32_t replicas;                // 0: whole
+	const char *held_back; // why it is given to nobody for now, or NULL; by the owner
+};
+
+struct offer_gpu {
+	char resource[DP_RESOURCE_BYTES]; // empty: not offered, or in parts
+	uint32_t replicas;                // 0: whole
+	bool has_parts;
+	struct offer_part parts[MIG_INSTANCES_MAX]; // beside the instances of the GPU
 };
 
 struct offer {
@@ -26,6 +35,7 @@ struct offer {
 	uint32_t count;
 	dp_sharing sharing;
 	bool fails_above_one; // more than one share in one request
+	const char *problem;  // why MIG devices are not offered, or NULL
 };
 
 // resource: of whole GPUs.
@@ -44,6 +54,21 @@ bool offer_is_ours(struct str name, const char *resource);
 // Whether the GPU is held in another form than it is offered in now, whole or by other shares.
 bool offer_is_held_otherwise(const struct offer_gpu *offered, const struct usage *usage,
 			     const char *uuid);
+// The same of a MIG device.
+bool offer_is_part_held_otherwise(const struct offer_part *part, const struct mig_state *mig,
+				  const struct mig_instance *instance, const struct usage *usage,
+				  const char *uuid);
+// The entry of sharing that names the resource on a GPU, the place-th of its node; NULL: none.
+typedef err_status offer_find_fn(const struct dp_config *config, const char *resource,
+				 const struct gpu_info *gpu, size_t place,
+				 const struct dp_shared **ret, struct err *err);
+// Adds what is offered in parts to a plan of whole GPUs.
+MUST_USE err_status offer_plan_parts(const struct dp_config *config, const char *resource,
+				     const struct monitor_gpu *gpus, offer_find_fn *find,
+				     struct offer *offer, struct err *err);
+// Devices of a MIG GPU in the list of a resource.
+void offer_put_parts(struct buf *out, const struct offer_gpu *offered, const char *resource,
+		     const struct monitor_gpu *gpu, const char *held_back);
 // Bytes of the list of so many GPUs at their largest, and the other way round.
 size_t offer_list_bytes(size_t gpus, size_t replicas);
 size_t offer_replicas_max(size_t gpus);

@@ -31,6 +31,25 @@ void portion_by_share(struct portion *portions, size_t count, const struct porti
 	}
 }
 
+void portion_by_instance(struct portion *portions, size_t count, const struct mig_state *mig)
+{
+	for (size_t i = 0; i < count; i++)
+		portions[i].util_milli = 0, portions[i].memory_mib = 0;
+	for (uint32_t i = 0; i < mig->instance_count; i++) {
+		const struct mig_instance *instance = &mig->instances[i];
+		uint64_t sum = 0;
+		for (size_t j = 0; j < count; j++)
+			sum += (portions[j].holder->mig_starts >> instance->start & 1) != 0
+				       ? weight_of(portions[j].holder)
+				       : 0;
+		for (size_t j = 0; j < count; j++) {
+			if ((portions[j].holder->mig_starts >> instance->start & 1) != 0)
+				portions[j].memory_mib += part_of(
+					instance->used_mib, weight_of(portions[j].holder), sum);
+		}
+	}
+}
+
 bool portion_pod_of(struct str cgroups, char ret_uid[POD_SHORT_BYTES])
 {
 	for (size_t at = 0; at + 3 + UID_BYTES <= cgroups.len; at++) {

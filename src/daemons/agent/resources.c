@@ -19,6 +19,7 @@ struct resources {
 	struct entry entries[OFFER_RESOURCES_MAX * 2];
 	struct loop_timer *timer;
 	struct plugin_stats gone; // counters of those that were withdrawn
+	bool has_offered;         // since the start; it may have been nothing
 };
 
 static void add_counts(struct plugin_stats *sum, const struct plugin_stats *part)
@@ -117,6 +118,7 @@ void resources_offer(struct resources *resources, const struct offer *offer,
 	const char *names[OFFER_RESOURCES_MAX];
 	bool is_named[ARRAY_COUNT(resources->entries)] = { false };
 	size_t count = offer_resources(offer, names);
+	resources->has_offered = true;
 	for (size_t i = 0; i < count; i++) {
 		AUTO(buf_done) struct buf list = { .limit = GRPC_MESSAGE_MAX_BYTES };
 		struct entry *entry = entry_of(resources, names[i]);
@@ -165,8 +167,7 @@ void resources_ask_again(struct resources *resources)
 void resources_stats(const struct resources *resources, struct plugin_stats *ret)
 {
 	struct plugin_stats sum = resources->gone;
-	size_t offered = 0;
-	sum.is_registered = sum.has_stream = true;
+	sum.is_registered = sum.has_stream = resources->has_offered;
 	for (size_t i = 0; i < ARRAY_COUNT(resources->entries); i++) {
 		const struct entry *entry = &resources->entries[i];
 		struct plugin_stats part;
@@ -176,11 +177,8 @@ void resources_stats(const struct resources *resources, struct plugin_stats *ret
 		add_counts(&sum, &part);
 		if (entry->withdrawn_at_ns != 0)
 			continue;
-		offered++;
 		sum.is_registered = sum.is_registered && part.is_registered;
 		sum.has_stream = sum.has_stream && part.has_stream;
 	}
-	sum.is_registered = sum.is_registered && offered > 0;
-	sum.has_stream = sum.has_stream && offered > 0;
 	*ret = sum;
 }

@@ -19,5 +19,6 @@ void resources_offer(struct resources *resources, const struct offer *offer,
 void resources_restart(struct resources *resources);       // a new kubelet
 void resources_check_sockets(struct resources *resources); // restarts whose socket has gone
 void resources_ask_again(struct resources *resources);
-// Sums over all; is_registered and has_stream: all of them that are offered, and at least one.
+// Sums over all; is_registered and has_stream: all of them that are offered, once it is known
+// what is.
 void resources_stats(const struct resources *resources, struct plugin_stats *ret);

@@ -3,6 +3,7 @@
 
 #include "daemons/agent/usage_table.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum {
@@ -85,15 +86,33 @@ static bool uid_of(const struct usage_holder *holder, char out[USAGE_UID_BYTES])
 	return usage_text(out, USAGE_UID_BYTES, buf_str(&text));
 }
 
+// The instances that it holds are known also after a restart, when its share was told long ago.
+static void take_mig(struct usage_allocation *item, const struct usage_holder *holder)
+{
+	char profile[USAGE_NAME_BYTES], joined[2 * USAGE_NAME_BYTES];
+	if (holder->profile.len == 0 || holder->mig_start >= 32)
+		return;
+	item->mig_starts |= 1U << holder->mig_start;
+	if (item->is_bound_told || !usage_text(profile, sizeof profile, holder->profile) ||
+	    strstr(item->profile, profile) != NULL)
+		return;
+	(void)snprintf(joined, sizeof joined, "%s%s%s", item->profile,
+		       item->profile[0] == '\0' ? "" : ",", profile);
+	if (strlen(joined) < sizeof item->profile)
+		memcpy(item->profile, joined, sizeof item->profile);
+}
+
 // Counts a share once however often it is shown; what was told stays as it was told.
 static bool take_share(struct usage_allocation *item, const struct usage_holder *holder,
 		       int64_t now_s)
 {
+	take_mig(item, holder);
 	if (item->is_bound_told || holder->shares == 0)
 		return true;
+	uint32_t last = holder->share + (uint32_t)max_size(holder->share_count, 1) - 1;
 	// An id of a configuration gone by may have a number beyond what is offered now.
-	uint32_t shares = holder->share < holder->shares ? holder->shares : holder->share + 1;
-	if (item->held != NULL && holder->share < item->share_den)
+	uint32_t shares = last < holder->shares ? holder->shares : last + 1;
+	if (item->held != NULL && last < item->share_den)
 		shares = item->share_den;
 	if (shares > SHARES_MAX)
 		return false;
@@ -106,9 +125,11 @@ static bool take_share(struct usage_allocation *item, const struct usage_holder 
 		item->share_den = shares;
 		item->share_num = 0;
 	}
-	uint64_t bit = UINT64_C(1) << holder->share % 64;
-	if ((item->held[holder->share / 64] & bit) == 0) {
-		item->held[holder->share / 64] |= bit;
+	for (uint32_t share = holder->share; share <= last; share++) {
+		uint64_t bit = UINT64_C(1) << share % 64;
+		if ((item->held[share / 64] & bit) != 0)
+			continue;
+		item->held[share / 64] |= bit;
 		item->share_num++;
 		item->grown_s = now_s;
 	}
@@ -269,6 +290,7 @@ static bool tell(const struct usage *usage, struct usage_allocation *item, event
 	struct usage_event event = usage_event_of(item, type, t_s);
 	event.share_num = item->share_num;
 	event.share_den = item->share_den;
+	memcpy(event.profile, item->profile, sizeof event.profile);
 	if (usage->config.emit(usage->config.arg, &event) != ERR_OK)
 		return false;
 	// The tenant that was told first holds to the end, as after a restart.

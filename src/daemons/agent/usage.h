@@ -4,7 +4,8 @@
 // as one likes, and emits each event once, when it knows all that belongs to it. What it knows
 // is rebuilt from the journal after a restart. Pure: time is given, events go to a callback.
 // An allocation is one pod on one GPU, whole or a share of it: the shares that its containers
-// hold, summed. Its container is the first that holds the device.
+// hold, summed; of a MIG GPU its compute slices are what shares are counted in. Its container is
+// the first that holds the device.
 #pragma once
 
 #include "daemons/agent/pod_facts.h"
@@ -23,6 +24,9 @@ struct usage_holder {       // as a kubelet's source shows it
 	struct str pod_uid; // empty: only the name is known
 	struct str namespace_, pod, container, gpu;
 	uint32_t share, shares; // its number and of how many; shares 0: the whole GPU
+	uint32_t share_count;   // so many from that number on; 0: one
+	struct str profile;     // of the MIG device; empty: none
+	uint32_t mig_start;     // then: its first memory slice
 	bool is_first_choice;   // of PodResources: its container replaces one of the checkpoint
 };
 
@@ -30,10 +34,12 @@ struct usage_allocation {
 	char gpu[USAGE_NAME_BYTES], container[USAGE_NAME_BYTES];
 	char pod_uid[USAGE_UID_BYTES], pod[USAGE_POD_BYTES], namespace_[USAGE_NAME_BYTES];
 	char tenant[USAGE_NAME_BYTES], request[USAGE_NAME_BYTES * 2];
-	uint32_t share_num, share_den; // 1/1: the whole GPU
-	uint64_t *held;                // bit of each share seen; NULL for a whole GPU; owned
-	int64_t grown_s;               // when the last of them was first seen
-	uint32_t util_milli;           // of the last sample
+	uint32_t share_num, share_den;  // 1/1: the whole GPU
+	char profile[USAGE_NAME_BYTES]; // of the MIG devices; several with commas
+	uint32_t mig_starts;            // bit of the start of each; 0: none
+	uint64_t *held;                 // bit of each share seen; NULL for a whole GPU; owned
+	int64_t grown_s;                // when the last of them was first seen
+	uint32_t util_milli;            // of the last sample
 	uint64_t memory_mib;
 	bool has_sample;
 	int64_t first_s, last_s;     // when the kubelet's sources first and last showed it

@@ -29,6 +29,8 @@ void usage_save(const struct usage *usage, bool only_untold, struct buf *out)
 		if (item->share_den > 1)
 			buf_printf(out, ",\"num\":%" PRIu32 ",\"den\":%" PRIu32, item->share_num,
 				   item->share_den);
+		if (item->profile[0] != '\0')
+			put_text(out, "profile", item->profile);
 		put_text(out, "gpu", item->gpu);
 		put_text(out, "uid", item->pod_uid);
 		put_text(out, "namespace", item->namespace_);
@@ -48,6 +50,7 @@ static bool load_texts(const json_t *object, struct usage_allocation *item)
 		size_t out_bytes;
 	} texts[] = {
 		{ "gpu", item->gpu, sizeof item->gpu },
+		{ "profile", item->profile, sizeof item->profile },
 		{ "uid", item->pod_uid, sizeof item->pod_uid },
 		{ "namespace", item->namespace_, sizeof item->namespace_ },
 		{ "pod", item->pod, sizeof item->pod },
@@ -105,6 +108,7 @@ static void load_bound(struct usage_allocation *item, const struct usage_event *
 	memcpy(item->container, event->container, sizeof item->container);
 	memcpy(item->tenant, event->tenant, sizeof item->tenant);
 	memcpy(item->request, event->request, sizeof item->request);
+	memcpy(item->profile, event->profile, sizeof item->profile);
 	if (event->share_den > 0) {
 		item->share_num = event->share_num;
 		item->share_den = event->share_den;

@@ -59,7 +59,7 @@ static const struct {
 	  "version: v1\nflags: {migStrategy: single, gdsEnabled: true}\n"
 	  "resources: {gpus: [{pattern: '*', name: gpu}]}\n",
 	  { .lists = DP_LIST_CDI_CRI, .mig = DP_MIG_SINGLE },
-	  3 },
+	  2 },
 	{ "channel",
 	  "version: v1\nimex: {channelIDs: [0], required: true}\n"
 	  "flags: {plugin: {deviceListStrategy: [envvar]}}",

@@ -30,7 +30,7 @@ static const struct gpu_info gpus[] = {
 static void check_cdi(struct check *c)
 {
 	const struct cdi_mount mounts[] = {
-		{ "/run/x-{index}-{minor}.sock", "/run/{uuid}", { "rw", "bind" }, 2 }
+		{ "/run/x-{index}-{minor}.sock", "/run/{uuid}", { "rw", "bind" }, 2, false }
 	};
 	const struct cdi_config config = { .driver_root = "/run/driver/",
 					   .mounts = mounts,

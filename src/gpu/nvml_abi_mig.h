@@ -5,7 +5,10 @@
 
 #include "gpu/nvml_abi.h"
 
-struct nvml_gpu_instance; // opaque
+struct nvml_gpu_instance;     // opaque
+struct nvml_compute_instance; // opaque
+
+enum { NVML_GI_PROFILE_COUNT = 18, NVML_CI_PROFILE_COUNT = 9, NVML_CI_ENGINE_SHARED = 0 };
 
 struct nvml_placement { // of GPU instances in memory slices, of compute instances in slices
 	uint32_t start, size;

@@ -61,7 +61,7 @@ def replay(admin, users, todo, image, limit_s):
     with concurrent.futures.ThreadPoolExecutor(SUBMITTERS) as pool:
         jobs = [pool.submit(submit, users, t, image, start) for t in todo]
         while True:
-            time.sleep(2)
+            time.sleep(1)
             refused = {j.result()["id"]: j.result() for j in jobs
                        if j.done() and j.result()["state"] == "Refused"}
             rows = {r["id"]: r for r in admin.pages("/v1/requests") if r["id"] in wanted}

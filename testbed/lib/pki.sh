@@ -44,21 +44,34 @@ kubeconfig() {
 	L
 }
 
+# pki_certs NODES: all pairs, side by side.
+pki_certs() {
+	local i pid pids=()
+	pki_start() {
+		"$@" &
+		pids+=($!)
+	}
+	pki_start pki_cert apiserver /CN=kube-apiserver "DNS:localhost,DNS:kubernetes,DNS:kubernetes.default,\
+DNS:kubernetes.default.svc,DNS:kubernetes.default.svc.cluster.local,\
+IP:127.0.0.1,IP:$tb_host_ip,IP:$tb_service_net.0.1"
+	pki_start pki_cert admin "/O=system:masters/CN=admin"
+	pki_start pki_cert apiserver-kubelet "/O=system:masters/CN=kube-apiserver-kubelet-client"
+	pki_start pki_cert kcm /CN=system:kube-controller-manager
+	pki_start pki_cert scheduler /CN=system:kube-scheduler
+	pki_start pki_cert kube-proxy /CN=system:kube-proxy
+	pki_start pki_cert coredns /CN=system:coredns
+	for ((i = 1; i <= $1; i++)); do
+		pki_start pki_cert "node$i" "/O=system:nodes/CN=system:node:node$i" "DNS:node$i,IP:$(node_ip "$i")"
+	done
+	for pid in "${pids[@]}"; do
+		wait "$pid"
+	done
+}
+
 pki_make_all() {
 	local i nodes=$1
 	pki_ca
-	pki_cert apiserver /CN=kube-apiserver "DNS:localhost,DNS:kubernetes,DNS:kubernetes.default,\
-DNS:kubernetes.default.svc,DNS:kubernetes.default.svc.cluster.local,\
-IP:127.0.0.1,IP:$tb_host_ip,IP:$tb_service_net.0.1"
-	pki_cert admin "/O=system:masters/CN=admin"
-	pki_cert apiserver-kubelet "/O=system:masters/CN=kube-apiserver-kubelet-client"
-	pki_cert kcm /CN=system:kube-controller-manager
-	pki_cert scheduler /CN=system:kube-scheduler
-	pki_cert kube-proxy /CN=system:kube-proxy
-	pki_cert coredns /CN=system:coredns
-	for ((i = 1; i <= nodes; i++)); do
-		pki_cert "node$i" "/O=system:nodes/CN=system:node:node$i" "DNS:node$i,IP:$(node_ip "$i")"
-	done
+	pki_certs "$nodes"
 	if [ ! -f sa.pub ]; then
 		openssl genrsa -out sa.key 2048
 		openssl rsa -in sa.key -pubout -out sa.pub

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/pack.h"
 
+#include "sys/clock.h"
+
 #include <stdlib.h>
-#include <time.h>
 
 struct meter {                          // sums over all nodes, kept as nodes change
 	int64_t *frag_nano, *milliwatt; // by node
@@ -15,13 +16,6 @@ static void *must_alloc(size_t count, size_t size_bytes)
 	void *memory = calloc(count, size_bytes);
 	ASSERT(memory != NULL);
 	return memory;
-}
-
-static uint64_t cpu_now_ns(void)
-{
-	struct timespec now;
-	ASSERT(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now) == 0);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
 static void start(struct pack *pack, const struct pack_options *options)
@@ -214,7 +208,7 @@ void pack_run(const struct pack_case *pack_case, const struct openb_order *order
 	*ret = (struct pack_result){ .decisions = order->count };
 	start(&pack, options);
 	meter_start(&meter, &pack);
-	uint64_t started_ns = cpu_now_ns();
+	uint64_t started_ns = clock_cpu_ns();
 	for (size_t i = 0; i < order->count; i++) {
 		const struct openb_pod *pod = &pack_case->pods.items[order->pods[i]];
 		uint32_t node;
@@ -229,7 +223,7 @@ void pack_run(const struct pack_case *pack_case, const struct openb_order *order
 		}
 		meter_arrival(&meter, &pack, ret);
 	}
-	ret->cpu_ns = cpu_now_ns() - started_ns;
+	ret->cpu_ns = clock_cpu_ns() - started_ns;
 	ret->moved = pack.moved;
 	average(ret);
 	free(meter.frag_nano);

@@ -4,6 +4,7 @@
 #include "sql/dialect.h"
 #include "sql/pg_setup.h"
 #include "sql/pg_target.h"
+#include "sys/clock.h"
 #include "sys/fdwait.h"
 #include "sys/random.h"
 
@@ -49,7 +50,7 @@ static void postpone(struct pg_session *session)
 	const uint64_t ms = (uint64_t)BACK_OFF_MIN_MS << session->failures;
 	pg_session_drop(session);
 	session->failures += session->failures < FAILURES_COUNTED_MAX ? 1 : 0;
-	session->not_before_ns = wait_now_ns() + min_u64(ms, BACK_OFF_MAX_MS) * NS_PER_MS;
+	session->not_before_ns = clock_mono_ns() + min_u64(ms, BACK_OFF_MAX_MS) * NS_PER_MS;
 }
 
 static err_status lose(struct pg_session *session, err_status status, struct str how,
@@ -86,7 +87,7 @@ static void begin_attempt(struct pg_session *session)
 {
 	session->number++;
 	session->awaits = WAIT_WRITE;
-	session->give_up_ns = wait_now_ns() + CONNECT_TIMEOUT_MS * NS_PER_MS;
+	session->give_up_ns = clock_mono_ns() + CONNECT_TIMEOUT_MS * NS_PER_MS;
 	session->use_wait_ns = USE_WAIT_MS * NS_PER_MS;
 	session->conn = pg_target_start(session->target);
 	ASSERT(session->conn != NULL); // else there is no memory at all
@@ -118,7 +119,7 @@ static void advance(struct pg_session *session, uint64_t until_ns)
 	const uint64_t end_ns = min_u64(until_ns, session->give_up_ns);
 	while (session->conn != NULL && !session->is_ready) {
 		if (wait_fd(PQsocket(session->conn), session->awaits, end_ns) == 0) {
-			if (wait_now_ns() < session->give_up_ns)
+			if (clock_mono_ns() < session->give_up_ns)
 				return;
 			pg_target_note(session->target, STR("it does not answer"), ERR_UNAVAILABLE,
 				       &session->why);
@@ -153,7 +154,7 @@ static void look(struct pg_session *session)
 static void make_ready(struct pg_session *session, uint64_t wait_ns)
 {
 	look(session);
-	const uint64_t start_ns = wait_now_ns();
+	const uint64_t start_ns = clock_mono_ns();
 	if (session->is_ready || session->claim.is_superseded)
 		return;
 	if (session->conn == NULL && start_ns < session->not_before_ns)
@@ -161,7 +162,7 @@ static void make_ready(struct pg_session *session, uint64_t wait_ns)
 	if (session->conn == NULL)
 		begin_attempt(session);
 	advance(session, start_ns + min_u64(wait_ns, session->use_wait_ns));
-	session->use_wait_ns -= min_u64(wait_now_ns() - start_ns, session->use_wait_ns);
+	session->use_wait_ns -= min_u64(clock_mono_ns() - start_ns, session->use_wait_ns);
 }
 
 err_status pg_session_open(const char *url, struct pg_session **ret_session, struct err *err)
@@ -223,7 +224,7 @@ static uint64_t limit_ns(const struct pg_session *session)
 	if (!session->is_ready)
 		return session->give_up_ns;
 	const uint64_t ms = (uint64_t)session->claim.statement_timeout_ms + GRACE_MS;
-	return wait_now_ns() + ms * NS_PER_MS;
+	return clock_mono_ns() + ms * NS_PER_MS;
 }
 
 err_status pg_session_result(struct pg_session *session, PGresult **ret_result, struct err *err)

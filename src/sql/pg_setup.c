@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sql/pg_setup.h"
 
+#include "sys/clock.h"
 #include "sys/fdwait.h"
 
 #include <stdio.h>
@@ -98,7 +99,7 @@ static err_status take_lock(struct pg_session *session, const struct pg_claim *c
 			return status;
 		if (i + 1 < tries)
 			(void)wait_fd(PQsocket(pg_session_get(session)), WAIT_READ,
-				      wait_now_ns() + LOCK_TRY_MS * NS_PER_MS);
+				      clock_mono_ns() + LOCK_TRY_MS * NS_PER_MS);
 	}
 	err_status status = pg_session_ask(
 		session,

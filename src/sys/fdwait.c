@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sys/fdwait.h"
 
+#include "sys/clock.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <time.h>
 
 #define NS_PER_S UINT64_C(1000000000)
-
-uint64_t wait_now_ns(void)
-{
-	struct timespec now;
-	int rc = clock_gettime(CLOCK_MONOTONIC, &now);
-	ASSERT(rc == 0);
-	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-}
 
 unsigned wait_fd(int fd, unsigned events, uint64_t until_ns)
 {
@@ -21,7 +15,7 @@ unsigned wait_fd(int fd, unsigned events, uint64_t until_ns)
 	const short wanted = (short)(((events & WAIT_READ) != 0 ? POLLIN : 0) |
 				     ((events & WAIT_WRITE) != 0 ? POLLOUT : 0));
 	for (;;) {
-		const uint64_t now_ns = wait_now_ns();
+		const uint64_t now_ns = clock_mono_ns();
 		const uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
 		const struct timespec left = { .tv_sec = (time_t)(left_ns / NS_PER_S),
 					       .tv_nsec = (long)(left_ns % NS_PER_S) };

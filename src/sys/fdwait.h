@@ -8,7 +8,6 @@
 
 enum wait_events { WAIT_READ = 1, WAIT_WRITE = 2 };
 
-uint64_t wait_now_ns(void); // monotonic
-// What is ready of what was asked for, errors and hang-ups as all of it; 0 when the instant came
-// first. An instant that has passed only looks.
+// What is ready of what was asked for, errors and hang-ups as all of it; 0 when the instant (of
+// clock_mono_ns) came first. An instant that has passed only looks.
 unsigned wait_fd(int fd, unsigned events, uint64_t until_ns);

@@ -3,10 +3,10 @@
 
 #include "base/buf.h"
 #include "base/timefmt.h"
+#include "sys/clock.h"
 #include "sys/fs.h"
 
 #include <stdarg.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { LINE_MAX_BYTES = 16 * 1024 };
@@ -52,10 +52,9 @@ static void put_member(struct buf *line, const char *key, struct str value)
 static void put_start(struct buf *line, log_level level, const char *message)
 {
 	char text[TIME_TEXT_BYTES];
-	struct timespec now;
-	int rc = clock_gettime(CLOCK_REALTIME, &now);
-	ASSERT(rc == 0);
-	put_member(line, "ts", str_of(time_format_ns(now.tv_sec, (uint32_t)now.tv_nsec, text)));
+	int64_t now_ns = clock_wall_ns(), s_ns = INT64_C(1000000000);
+	put_member(line, "ts",
+		   str_of(time_format_ns(now_ns / s_ns, (uint32_t)(now_ns % s_ns), text)));
 	put_member(line, "level", str_of(level_names[level]));
 	put_member(line, "part", str_of(logger.part));
 	put_member(line, "msg", str_of(message));

@@ -2,6 +2,7 @@
 #include "sys/loop.h"
 
 #include "base/rng.h"
+#include "sys/clock.h"
 #include "sys/loop_timer.h"
 #include "sys/random.h"
 
@@ -11,7 +12,6 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { EVENTS_PER_TURN = 64 };
@@ -60,14 +60,6 @@ static struct {
 	volatile int event_fd;
 	struct loop *loop;
 } signals = { .event_fd = -1 };
-
-static uint64_t clock_mono_ns(void)
-{
-	struct timespec now;
-	int rc = clock_gettime(CLOCK_MONOTONIC, &now);
-	ASSERT(rc == 0);
-	return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
-}
 
 // ---- queues of calls
 
@@ -334,11 +326,8 @@ static uint64_t world_now(void *self)
 
 static int64_t world_wall(void *self)
 {
-	struct timespec now;
 	(void)self;
-	int rc = clock_gettime(CLOCK_REALTIME, &now);
-	ASSERT(rc == 0);
-	return now.tv_sec;
+	return clock_wall_ns() / INT64_C(1000000000);
 }
 
 static uint64_t world_rand(void *self)

@@ -5,6 +5,7 @@
 #include "daemons/agent/pending.h"
 #include "daemons/agent/portion.h"
 #include "daemons/agent/syncer.h"
+#include "sys/clock.h"
 #include "sys/fs.h"
 #include "sys/log.h"
 
@@ -12,7 +13,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 static const uint64_t RETRY_NS = UINT64_C(1000000000);
 enum { STRANGERS_MAX = 16, STRANGER_SIGHTS = 2, PENDING_MAX_BYTES = 16 * 1024 * 1024 };
@@ -208,11 +208,8 @@ static void sample_holders(struct meter *meter, uint32_t slot, int64_t now_s)
 // To the next whole multiple of the period, so that rows carry the second they were read in.
 static uint64_t until_next_ns(const struct meter *meter)
 {
-	struct timespec now;
-	if (clock_gettime(CLOCK_REALTIME, &now) != 0)
-		return (uint64_t)meter->config.sample_s * UINT64_C(1000000000);
-	int64_t left_s = meter->config.sample_s - (int64_t)now.tv_sec % meter->config.sample_s;
-	return (uint64_t)left_s * UINT64_C(1000000000) - (uint64_t)now.tv_nsec;
+	int64_t period_ns = (int64_t)meter->config.sample_s * INT64_C(1000000000);
+	return (uint64_t)(period_ns - clock_wall_ns() % period_ns);
 }
 
 static void on_sample(void *arg)

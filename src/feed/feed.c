@@ -3,6 +3,7 @@
 
 #include "base/quantity.h"
 #include "base/timefmt.h"
+#include "feed/feed_queue.h"
 #include "feed/spec_parts.h"
 
 #include <stdarg.h>
@@ -227,6 +228,22 @@ static bool is_evicted(const struct kobj_pod *pod)
 	return false;
 }
 
+// Kubernetes' own limit of annotations is far above; names of people are short.
+static struct str user_of(const struct kobj_pod *pod)
+{
+	enum { USER_MAX = 128 };
+	struct str user = kobj_pairs_get(&pod->meta.annotations, STR(FEED_USER_ANNOTATION));
+	user.len = min_size(user.len, USER_MAX);
+	return user;
+}
+
+static int64_t deadline_s_of(const struct kobj_pod *pod)
+{
+	struct str text = kobj_pairs_get(&pod->meta.annotations, STR("gpuaas.io/deadline"));
+	int64_t deadline_s = 0;
+	return time_parse(text, &deadline_s, NULL) ? deadline_s : 0;
+}
+
 bool feed_pod(struct arena *arena, const struct kobj_pod *pod, const struct kobj_unknowns *unknowns,
 	      struct str scheduler_name, struct sched_pod_in *ret_pod)
 {
@@ -240,8 +257,10 @@ bool feed_pod(struct arena *arena, const struct kobj_pod *pod, const struct kobj
 		.name = pod->meta.name,
 		.node = pod->spec.node_name,
 		.nominated = pod->status.nominated_node,
+		.user = user_of(pod),
 		.labels = feed_labels(&pod->meta.labels),
 		.created_s = pod->meta.created_s,
+		.deadline_s = deadline_s_of(pod),
 		.priority = pod->spec.priority,
 		.is_ours = str_eq(pod->spec.scheduler_name, scheduler_name),
 		.is_gated = pod->spec.gates.count > 0,

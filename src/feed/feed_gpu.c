@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The annotations by which a pod says what GPU it needs, and the plan that answers them.
 #include "base/quantity.h"
+#include "base/timefmt.h"
 #include "feed/spec_parts.h"
 
 static struct str annotation(const struct build *build, const char *name)
@@ -62,6 +63,16 @@ static void read_memory(struct build *build)
 	build->spec->gpu_memory_mib_min = bytes / MIB + (bytes % MIB != 0);
 }
 
+// Its value is of one pod, not of all that are alike (feed_pod); here it is only checked.
+static void check_deadline(struct build *build)
+{
+	static const char NAME[] = "gpuaas.io/deadline";
+	struct str text = annotation(build, NAME);
+	int64_t deadline_s;
+	if (text.data != NULL && !time_parse(text, &deadline_s, NULL))
+		refuse_annotation(build, NAME, "a time such as 2026-12-31T18:00:00Z");
+}
+
 static void read_duration(struct build *build)
 {
 	static const char NAME[] = "gpuaas.io/duration";
@@ -111,6 +122,7 @@ void build_gpu(struct build *build)
 	read_models(build);
 	read_memory(build);
 	read_duration(build);
+	check_deadline(build);
 	read_topology(build);
 	read_version(build, "gpuaas.io/min-compute", &build->spec->compute_min);
 	read_version(build, "gpuaas.io/min-driver", &build->spec->driver_min);

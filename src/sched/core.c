@@ -2,6 +2,7 @@
 #include "sched/core.h"
 
 #include "sched/gang.h"
+#include "sched/queueing.h"
 #include "sched/stock.h"
 #include "sched/victims.h"
 #include "sched/weigh.h"
@@ -116,6 +117,7 @@ struct sched *sched_new(uint64_t seed)
 	sched->stock = stock_new(seed);
 	sched->gangs = gangs_new(seed);
 	sched->preempt = preempt_new(seed);
+	sched->queueing = queueing_new(seed);
 	link_head_init(&sched->parked);
 	link_head_init(&sched->telling);
 	link_head_init(&sched->held);
@@ -155,6 +157,7 @@ void sched_free(struct sched *sched)
 	}
 	ASSERT(map_count(sched->shape_by_key) == 0 && map_count(sched->node_by_name) == 0);
 	free_namespaces(sched);
+	queueing_free(sched->queueing);
 	stock_free(sched->stock);
 	gangs_free(sched->gangs);
 	preempt_free(sched->preempt);
@@ -254,8 +257,8 @@ static void free_device(struct device *device)
 
 static void forget_avoided(struct sched *sched, const struct node *node)
 {
-	for (struct tree_node *at = tree_first(&sched->queue); at != NULL; at = tree_next(at)) {
-		struct pod *pod = LINK_OF(at, struct pod, in_queue);
+	for (struct pod *pod = queueing_first_waiting(sched); pod != NULL;
+	     pod = queueing_next_waiting(sched, pod)) {
 		if (pod->avoid == node)
 			pod->avoid = NULL;
 	}

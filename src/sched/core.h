@@ -53,8 +53,7 @@ struct sched {
 	bool are_ranks_valid;
 	size_t soft_taint_count; // nodes with PreferNoSchedule
 	struct map *node_by_name, *pod_by_uid, *pod_by_name, *shape_by_key, *namespaces;
-	struct tree queue;               // all waiting pods, for positions
-	struct tree active;              // shapes to be tried
+	struct queueing *queueing;       // waiting pods and shapes to be tried, by queue
 	struct link parked, telling;     // shapes
 	struct link held, backoff, tell; // waiting pods
 	struct link apart;               // pods on nodes that have anti-affinity

@@ -2,6 +2,7 @@
 // From what changed to the next decision. Shapes are tried in the order of their first pods; one
 // that fits nowhere is parked until a node that changed has room for it.
 #include "sched/gang.h"
+#include "sched/queueing.h"
 #include "sched/stock.h"
 #include "sched/victims.h"
 
@@ -70,6 +71,8 @@ static bool wake_changed(struct sched *sched)
 		struct shape *shape = LINK_OF(at, struct shape, in_parked);
 		next = at->next;
 		shape->is_stale = true;
+		if (link_is_in(&shape->in_blocked)) // what it waits for is not on nodes
+			continue;
 		bool wakes = is_touched ? may_fit(sched, shape) : has_terms(shape->spec);
 		wakes = wakes || (sched->wakes_volumes && spec_has_volumes(shape->spec));
 		if (wakes)
@@ -143,7 +146,8 @@ static bool collect(const struct check *check, struct sched_facts *ret_facts)
 	}
 	if (known == 0)
 		(void)facts_add(ret_facts, SCHED_CODE_NO_NODES, 0);
-	return fits;
+	queueing_add_facts(check->pod, ret_facts);
+	return fits && !queueing_is_blocked(check->pod);
 }
 
 static bool facts_equal(const struct sched_facts *a, const struct sched_facts *b)
@@ -205,6 +209,8 @@ static void hold(struct sched *sched, struct pod *pod, const struct sched_facts 
 
 static struct node *find_node(struct sched *sched, struct pod *pod)
 {
+	if (queueing_is_blocked(pod))
+		return NULL;
 	struct affinity *affinity = affinity_new(sched, pod);
 	struct check check = {
 		.sched = sched, .pod = pod, .shape = pod->shape, .affinity = affinity
@@ -235,20 +241,14 @@ static struct pod *pick(struct sched *sched, struct shape *shape, struct node **
 	return *ret_node != NULL ? short_pod : pod;
 }
 
-static bool is_next_before(const struct shape *shape, const struct pod *pod)
-{
-	const struct tree_node *next = tree_next(&shape->active);
-	return next != NULL && tree_key_cmp(next->key, &pod->key) < 0;
-}
-
 static bool try_shape(struct sched *sched, struct shape *shape, struct sched_decision *ret)
 {
 	struct node *node;
 	shape_ready(sched, shape);
 	struct pod *pod = pick(sched, shape, &node);
-	if (node != NULL && pod != first_pod(shape) && is_next_before(shape, pod)) {
-		tree_remove(&sched->active, &shape->active);
-		tree_insert(&sched->active, &shape->active, &pod->key);
+	if (node != NULL && pod != first_pod(shape) && queueing_is_next_before(sched, shape, pod)) {
+		tree_remove(&shape->queue->active, &shape->active);
+		tree_insert(&shape->queue->active, &shape->active, &pod->key);
 		return false; // its turn comes later
 	}
 	if (node != NULL) {
@@ -364,12 +364,13 @@ static bool tell_shape(struct sched *sched, struct sched_decision *ret)
 }
 
 // Reservations are brought up to date before anybody behind them is woken or tried.
-static struct tree_node *first_active(struct sched *sched)
+static struct shape *first_active(struct sched *sched)
 {
+	queueing_tick(sched);
 	do
 		reserve_refresh(sched);
 	while (wake_changed(sched));
-	return tree_first(&sched->active);
+	return queueing_first(sched);
 }
 
 // Shapes and gangs take turns in queue order; a gang's binds come out before anybody else's turn.
@@ -381,14 +382,14 @@ static bool try_all(struct sched *sched, struct sched_decision *ret)
 			lend_bind(sched, member, place_granted(sched, member), ret);
 			return true;
 		}
-		struct tree_node *first = first_active(sched);
+		struct shape *first = first_active(sched);
 		struct gang *gang = gang_first(sched);
 		if (first == NULL && gang == NULL)
 			return false;
-		if (first == NULL ||
-		    (gang != NULL && tree_key_cmp(gang->active.key, first->key) < 0))
+		if (first == NULL || (gang != NULL && queueing_key_cmp(sched, gang->active.key,
+								       first->active.key) < 0))
 			gang_try(sched, gang);
-		else if (try_shape(sched, LINK_OF(first, struct shape, active), ret))
+		else if (try_shape(sched, first, ret))
 			return true;
 	}
 }
@@ -401,7 +402,7 @@ bool sched_next(struct sched *sched, int64_t now_ms, struct sched_decision *ret)
 		if (try_all(sched, ret) || tell_pod(sched, ret) || tell_shape(sched, ret) ||
 		    preempt_next(sched, ret))
 			return true;
-	} while (tree_first(&sched->active) != NULL || gang_first(sched) != NULL);
+	} while (queueing_first(sched) != NULL || gang_first(sched) != NULL);
 	return false;
 }
 
@@ -483,7 +484,7 @@ size_t sched_feasible(struct sched *sched, struct str namespace_, struct str nam
 {
 	struct pod *pod = pod_find(sched, namespace_, name);
 	size_t count = 0;
-	if (pod == NULL || pod->state != SCHED_STATE_WAITING)
+	if (pod == NULL || pod->state != SCHED_STATE_WAITING || queueing_is_blocked(pod))
 		return 0;
 	shape_ready(sched, pod->shape);
 	struct affinity *affinity = affinity_new(sched, pod);

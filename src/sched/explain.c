@@ -2,6 +2,7 @@
 // Texts of facts, counts, and the ledger's check of itself.
 #include "sched/gang.h"
 #include "sched/hold.h"
+#include "sched/queueing.h"
 
 static const struct {
 	const char *name, *next;
@@ -90,6 +91,8 @@ struct sched_reason sched_fact_text(const struct sched *sched, struct str namesp
 				       .nodes = fact->nodes };
 	const struct pod *pod = pod_find(sched, namespace_, name);
 	if (pod == NULL)
+		return reason;
+	if (queueing_fact_text(pod, fact, arena, &reason))
 		return reason;
 	const struct sched_spec *spec = pod->shape->spec;
 	if (fact->code == SCHED_CODE_PREEMPTING) {
@@ -217,5 +220,7 @@ const char *sched_check(const struct sched *sched)
 		broken = check_pod(value);
 	if (broken == NULL)
 		broken = gang_check(sched);
+	if (broken == NULL)
+		broken = queueing_check(sched);
 	return broken == NULL ? reserve_check(sched) : broken;
 }

@@ -5,6 +5,7 @@
 // those before it.
 #include "sched/gang.h"
 #include "sched/gang_search.h"
+#include "sched/queueing.h"
 
 #include <stdlib.h>
 
@@ -151,7 +152,7 @@ static bool is_greedy_done(struct search *s, bool is_hardest_first)
 				       .affinity = affinity,
 				       .domain_key = s->domain_key,
 				       .domain_value = s->domain_value };
-		struct node *node = place_best(&check);
+		struct node *node = queueing_is_blocked(pod) ? NULL : place_best(&check);
 		s->looks += s->sched->slot_count;
 		affinity_free(affinity);
 		if (node != NULL)
@@ -197,8 +198,9 @@ static bool try_nodes(struct search *s, size_t i, uint32_t from)
 			       .affinity = affinity,
 			       .domain_key = s->domain_key,
 			       .domain_value = s->domain_value };
-	bool is_found = false;
-	for (uint32_t slot = from; slot < s->sched->slot_count && !is_found; slot++) {
+	bool is_found = false, is_blocked = queueing_is_blocked(pod);
+	for (uint32_t slot = from; slot < s->sched->slot_count && !is_found && !is_blocked;
+	     slot++) {
 		struct node *node = s->sched->nodes[slot];
 		if (++s->looks >= SEARCH_LOOKS_MAX)
 			break;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A gang's turn: whether it may start, all at once, and what its members are told if not.
 #include "sched/gang.h"
+#include "sched/queueing.h"
 
 #include <stdlib.h>
 
@@ -139,6 +140,11 @@ void gang_try(struct sched *sched, struct gang *gang)
 struct gang *gang_first(struct sched *sched)
 {
 	struct tree_node *first = tree_first(&sched->gangs->active);
+	bool is_sorted = !queueing_order_moves(sched);
+	for (struct tree_node *at = first; at != NULL && !is_sorted; at = tree_next(at)) {
+		if (queueing_key_cmp(sched, at->key, first->key) < 0)
+			first = at;
+	}
 	return first == NULL ? NULL : LINK_OF(first, struct gang, active);
 }
 

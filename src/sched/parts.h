@@ -15,6 +15,8 @@ void shape_activate(struct sched *sched, struct shape *shape);
 void shape_park(struct sched *sched, struct shape *shape); // from active
 void shape_add_pod(struct sched *sched, struct pod *pod);
 void shape_drop_pod(struct sched *sched, struct pod *pod);
+void shape_move_pod(struct pod *pod,
+		    int64_t score); // to its new place, while the shape is not active
 void shape_tell(struct sched *sched, struct shape *shape); // its facts are new
 bool shape_is_static_fit(const struct shape *shape, uint32_t slot);
 
@@ -39,6 +41,7 @@ void pod_tell(struct sched *sched, struct pod *pod);
 void pod_expect(struct sched *sched, struct pod *pod, int64_t bound_ms); // when it will end
 void pod_set_state(struct sched *sched, struct pod *pod, sched_state state);
 void pod_refuse(struct sched *sched, struct pod *pod, const struct sched_facts *facts);
+void pod_rehome(struct sched *sched, struct pod *pod); // into the queue of its namespace
 struct pod *pod_find(const struct sched *sched, struct str namespace_, struct str name);
 // Facts of its own; NULL: the shape's hold.
 void pod_set_facts(struct pod *pod, const struct sched_facts *facts);

@@ -14,6 +14,8 @@ struct member;
 struct fate;
 struct keep;
 struct node;
+struct queue;
+struct queue_user;
 
 struct again { // when a shape asks next whether others can make room
 	uint64_t gen;
@@ -28,12 +30,15 @@ struct shape {
 	uint32_t *dims; // of spec->amounts
 	uint64_t dims_gen;
 	size_t pod_count;        // references
+	struct queue *queue;     // of all its pods
+	int64_t gpu_milli;       // that each of them takes from its queue
 	struct tree waiting;     // its pods that may be tried, in queue order
-	struct tree_node active; // in sched->active under its first pod's key
+	struct tree_node active; // in its queue's active under its first pod's key
 	struct link in_parked, in_telling;
-	bool is_stale;         // nodes changed since the facts were found
-	uint64_t *static_fits; // one bit a slot
-	uint32_t static_cap;   // slots
+	struct link in_blocked; // of the queue whose limit it waits for
+	bool is_stale;          // nodes changed since the facts were found
+	uint64_t *static_fits;  // one bit a slot
+	uint32_t static_cap;    // slots
 	uint64_t static_gen;
 	uint64_t pool;            // hash of the nodes that suit it
 	uint64_t unfit_gen;       // sched->gen at which no node could ever hold it
@@ -54,14 +59,18 @@ typedef enum pod_place { // where a waiting pod is kept
 } pod_place;
 
 struct pod {
-	struct str *texts; // memory of the three below
-	struct str uid;
+	struct str *texts; // memory of the names below
+	struct str uid, user_name;
 	struct tree_key key;
 	struct sched_labels labels;
 	struct shape *shape;
 	sched_state state;
 	pod_place place;
 	bool is_ours, is_terminating;
+	struct queue *queue;
+	struct queue_user *user; // NULL: its queue has no limit for persons
+	struct link in_home;     // of its queue
+	struct link in_scored;   // while it waits and factors are used
 	struct tree_node in_queue, in_shape;
 	struct node *node;  // assumed or bound
 	struct hold *holds; // what it holds of GPUs that are shared
@@ -78,6 +87,8 @@ struct pod {
 	struct str nominated;  // the node that is kept for it; empty: none
 	struct link on_node, in_apart, in_place, in_tell, in_nominated;
 	int64_t retry_ms;
+	int64_t asked_priority; // key.priority is at most what its queue allows
+	int64_t deadline_s, scored_ms;
 	uint32_t failures;
 	struct node *avoid;        // where the last bind failed
 	struct sched_facts *facts; // of its own (held, backoff, refused); NULL: the shape's

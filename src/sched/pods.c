@@ -2,6 +2,7 @@
 // The ledger of pods: what they take from nodes, where they wait.
 #include "sched/gang.h"
 #include "sched/hold.h"
+#include "sched/queueing.h"
 #include "sched/stock.h"
 #include "sched/victims.h"
 #include "sched/weigh.h"
@@ -46,6 +47,7 @@ void pod_add_amounts(struct sched *sched, struct pod *pod, int64_t sign)
 			sched->columns[dim].used[slot] += sign * spec->amounts[i].amount;
 	}
 	ASSERT(sched->columns[DIM_PODS].used[slot] >= 0);
+	queueing_use(sched, pod, sign);
 }
 
 // Few different values exist, so that a plain list does.
@@ -184,7 +186,7 @@ void pod_wait(struct sched *sched, struct pod *pod, pod_place place)
 		place = PLACE_GANG;
 	leave_place(sched, pod);
 	if (!tree_has(&pod->in_queue))
-		tree_insert(&sched->queue, &pod->in_queue, &pod->key);
+		queueing_enter(sched, pod);
 	pod->place = place;
 	nominate_link(sched, pod);
 	if (place == PLACE_SHAPE)
@@ -207,8 +209,7 @@ void pod_leave(struct sched *sched, struct pod *pod)
 	nominate_unlink(sched, pod);
 	reserve_leave(sched, pod);
 	preempt_leave(sched, pod);
-	if (tree_has(&pod->in_queue))
-		tree_remove(&sched->queue, &pod->in_queue);
+	queueing_exit(sched, pod);
 	if (link_is_in(&pod->in_tell))
 		link_drop(&pod->in_tell);
 	pod_set_facts(pod, NULL);
@@ -218,10 +219,11 @@ void pod_leave(struct sched *sched, struct pod *pod)
 static struct pod *new_pod(struct sched *sched, const struct sched_pod_in *in)
 {
 	struct pod *pod = core_alloc(1, sizeof *pod);
-	const struct str texts[3] = { in->uid, in->namespace_, in->name };
+	const struct str texts[4] = { in->uid, in->namespace_, in->name, in->user };
 	AUTO(buf_done) struct buf key = { .limit = 4096 };
-	pod->texts = core_texts_copy(texts, 3);
+	pod->texts = core_texts_copy(texts, 4);
 	pod->uid = pod->texts[0];
+	pod->user_name = pod->texts[3];
 	pod->key = (struct tree_key){ .priority = in->priority,
 				      .created_s = preempt_inherit(sched, in),
 				      .namespace_ = pod->texts[1],
@@ -232,6 +234,7 @@ static struct pod *new_pod(struct sched *sched, const struct sched_pod_in *in)
 	pod->made_s = in->created_s;
 	pod->since_ms = sched->now_ms;
 	pod->shape = shape_ref(sched, in);
+	queueing_join(sched, pod);
 	if (in->is_ours && in->spec->share_count == 0)
 		weigh_note(sched->weigh, in->spec);
 	pod->state = SCHED_STATE_GATED;
@@ -279,6 +282,10 @@ static void swap_shape(struct sched *sched, struct pod *pod, const struct sched_
 	}
 	shape_unref(sched, pod->shape);
 	pod->shape = shape;
+	if (pod->queue != shape->queue) {
+		queueing_leave(sched, pod);
+		queueing_join(sched, pod);
+	}
 	if (pod->node != NULL) {
 		pod_add_amounts(sched, pod, 1);
 		stock_use(sched, pod, 1);
@@ -286,6 +293,31 @@ static void swap_shape(struct sched *sched, struct pod *pod, const struct sched_
 		sched->wakes_all = true;
 		pod_expect(sched, pod, pod->bound_ms);
 	}
+}
+
+void pod_rehome(struct sched *sched, struct pod *pod)
+{
+	struct sched_spec spec = *pod->shape->spec;
+	struct sched_pod_in in = { .uid = pod->uid,
+				   .namespace_ = pod->key.namespace_,
+				   .name = pod->key.name,
+				   .user = pod->user_name,
+				   .labels = pod->labels,
+				   .priority = pod->asked_priority,
+				   .spec = &spec };
+	bool waits = pod->state == SCHED_STATE_WAITING;
+	spec.duration_s = pod->key.duration_s;
+	in.priority = queueing_priority(sched, &in);
+	if (waits)
+		pod_leave(sched, pod);
+	if (pod->node != NULL)
+		count_priority(sched, pod->key.priority, -1);
+	swap_shape(sched, pod, &in);
+	pod->key.priority = in.priority;
+	if (pod->node != NULL)
+		count_priority(sched, pod->key.priority, 1);
+	if (waits)
+		pod_wait(sched, pod, PLACE_SHAPE);
 }
 
 // Takes over labels, spec and flags; true when something that decides placement is different.
@@ -410,9 +442,11 @@ static void set_waiting(struct sched *sched, struct pod *pod, const struct sched
 	}
 }
 
-void sched_pod_set(struct sched *sched, const struct sched_pod_in *in)
+void sched_pod_set(struct sched *sched, const struct sched_pod_in *asked)
 {
+	struct sched_pod_in own = *asked, *in = &own;
 	struct pod *pod = map_find(sched->pod_by_uid, in->uid);
+	in->priority = queueing_priority(sched, asked);
 	struct pod *namesake = pod_find(sched, in->namespace_, in->name);
 	if (namesake != NULL && namesake != pod)
 		sched_pod_remove(sched, namesake->uid); // deleted and made again under its name
@@ -429,8 +463,13 @@ void sched_pod_set(struct sched *sched, const struct sched_pod_in *in)
 		if (in->is_terminating && in->stay.is_evicted)
 			preempt_bequeath(sched, pod);
 	} else {
+		in->namespace_ =
+			pod->key.namespace_; // neither it nor who it is counted for changes
+		in->user = pod->user_name;
 		is_changed = take_over(sched, pod, in);
 	}
+	pod->asked_priority = asked->priority;
+	pod->deadline_s = in->deadline_s;
 	if (in->node.len > 0)
 		set_bound(sched, pod, in);
 	else if (pod->state == SCHED_STATE_BOUND || pod->state == SCHED_STATE_ASSUMED)
@@ -458,6 +497,7 @@ void sched_pod_remove(struct sched *sched, struct str uid)
 	(void)map_remove(sched->pod_by_name, name_key(pod->key.namespace_, pod->key.name, &key));
 	(void)map_remove(sched->pod_by_uid, pod->uid);
 	shape_unref(sched, pod->shape);
+	queueing_leave(sched, pod);
 	free((void *)(uintptr_t)pod->nominated.data);
 	free(pod->fate);
 	free(pod->labels.items);

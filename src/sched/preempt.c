@@ -3,6 +3,7 @@
 // kept yet, in queue order; if nobody can make room it asks again when something has changed, less
 // and less often. A node that was chosen is kept (nominate.c) as long as the pod will fit there
 // when those that leave have left.
+#include "sched/queueing.h"
 #include "sched/victims.h"
 
 #include <stdio.h>
@@ -347,13 +348,13 @@ struct turn {
 static void stand(struct sched *sched, struct turn *turn, struct pod *pod)
 {
 	if (pod == NULL || pod->keep != NULL || pod->stay.never_preempts || !pod->is_ours ||
-	    !pod_has_lower(sched, pod->key.priority))
+	    !pod_has_lower(sched, pod->key.priority) || queueing_is_blocked(pod))
 		return;
 	int64_t at_ms =
 		max_i64(due_ms(sched, pod->shape), pod->since_ms + sched->preempt->rules.delay_ms);
 	if (at_ms > sched->now_ms)
 		turn->next_ms = min_i64(turn->next_ms, at_ms);
-	else if (turn->pod == NULL || tree_key_cmp(&pod->key, &turn->pod->key) < 0)
+	else if (turn->pod == NULL || queueing_cmp(sched, pod, turn->pod) < 0)
 		turn->pod = pod;
 }
 

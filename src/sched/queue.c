@@ -23,6 +23,7 @@ static void init(struct queue *queue)
 					     .half_life_s = -1 };
 	link_head_init(&queue->children);
 	link_head_init(&queue->blocked);
+	link_head_init(&queue->pods);
 	queue->users = map_new(0);
 }
 
@@ -40,7 +41,11 @@ struct queues *queues_new(uint64_t seed)
 
 static void done(struct queue *queue)
 {
-	ASSERT(queue->pod_count == 0 && map_count(queue->users) == 0);
+	struct str name;
+	void *user;
+	ASSERT(link_is_empty(&queue->pods));
+	for (size_t i = 0; map_next(queue->users, &i, &name, &user);)
+		free(user);
 	map_free(queue->users);
 	free(queue->texts);
 }
@@ -111,10 +116,12 @@ void queues_unlist(struct queues *queues, struct queue *queue)
 
 void queues_release(struct queues *queues, struct queue *queue)
 {
-	if (queue == &queues->common || queue->is_listed || queue->pod_count > 0)
+	if (queue == &queues->common || queue->is_listed || !link_is_empty(&queue->pods))
 		return;
 	ASSERT(queue->used_milli == 0 || queues->is_stale);
 	ASSERT(!link_is_in(&queue->in_busy) && link_is_empty(&queue->blocked));
+	if (link_is_in(&queue->in_eased))
+		link_drop(&queue->in_eased);
 	(void)map_remove(queues->by_name, queue->in.name);
 	queues->is_stale = true; // it may still hang in the tree
 	free_queue(queue);

@@ -19,6 +19,7 @@ struct queue_user { // one person in a queue with a limit for persons
 	struct str name;
 	int64_t used_milli;
 	size_t pod_count; // references
+	struct usage_share share;
 };
 
 struct queue {
@@ -40,13 +41,15 @@ struct queue {
 	int64_t taken_milli, own_taken_milli; // by the claim that is going on
 	uint64_t claim_no;
 	struct usage_share share;
-	struct map *users; // name -> struct queue_user
+	int64_t permille, permille_ms; // of queueing_factors, for one instant
+	struct map *users;             // name -> struct queue_user
 	// For queueing.c.
-	size_t pod_count;    // references
-	struct tree waiting; // its waiting pods
-	struct tree active;  // its shapes to be tried, under their first pods' keys
-	struct link in_busy; // some are active
-	struct link blocked; // shapes that wait for room below its limit
+	struct link pods;     // that belong to it, by in_home
+	struct tree waiting;  // its waiting pods
+	struct tree active;   // its shapes to be tried, under their first pods' keys
+	struct link in_busy;  // some are active
+	struct link in_eased; // something was given back and others may wait for it
+	struct link blocked;  // shapes that wait for room below its limit
 };
 
 struct queues {

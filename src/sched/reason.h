@@ -33,6 +33,12 @@
 	  "wait until enough is released, or ask for a smaller gang")                              \
 	X(GANG_EXPIRED, "GangExpired", POD, "was started in part and could not be completed",      \
 	  "wait: the gang starts anew as soon as it fits as a whole")                              \
+	X(QUEUE_INVALID, "QueueInvalid", POD, "is in a queue whose settings cannot hold",          \
+	  "correct the named field of the Tenant")                                                 \
+	X(QUEUE_LIMIT, "QueueLimitReached", POD, "would pass the limit of its queue",              \
+	  "wait until the tenant releases GPUs, or have spec.queue.limit raised")                  \
+	X(USER_LIMIT, "UserLimitReached", POD, "would pass the limit of one person in its queue",  \
+	  "wait until GPUs of that person are released, or have spec.queue.userLimit raised")      \
 	X(NODE_CORDONED, "NodeUnschedulable", NODE, "may not use cordoned nodes",                  \
 	  "uncordon a node")                                                                       \
 	X(NODE_NOT_READY, "NodeNotReady", NODE, "may not use nodes that are not ready",            \

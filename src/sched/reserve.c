@@ -3,9 +3,11 @@
 // the one where they will fit first by the expected ends of the pods there. Pods behind them use
 // that node only when they end before, or use what the head leaves. What is computed for a node
 // is kept until something changes on it.
-#include "sched/gang.h"
 #include "sched/reserve.h"
+#include "sched/gang.h"
 #include "sched/victims.h"
+
+#include "sched/queueing.h"
 
 #include <stdlib.h>
 
@@ -84,9 +86,9 @@ static struct node *choose(struct sched *sched, size_t head_no, int64_t *ret_sta
 
 // ---- who is a head
 
-static bool is_before(const struct pod *a, const struct pod *b)
+static bool is_before(const struct sched *sched, const struct pod *a, const struct pod *b)
 {
-	return tree_key_cmp(&a->key, &b->key) < 0;
+	return queueing_cmp(sched, a, b) < 0;
 }
 
 // No node could ever hold it, or it waits for more than room.
@@ -94,7 +96,7 @@ static bool is_hopeless(struct sched *sched, const struct pod *pod)
 {
 	struct shape *shape = pod->shape;
 	bool is_unfit = true, is_far = true;
-	if (shape->unfit_gen == sched->gen)
+	if (shape->unfit_gen == sched->gen || queueing_is_blocked(pod))
 		return true;
 	struct affinity *affinity = affinity_new(sched, pod);
 	for (uint32_t slot = 0; slot < sched->slot_count && is_far; slot++) {
@@ -139,7 +141,7 @@ static void stand_in_line(struct sched *sched, struct lines *lines, struct pod *
 	if (line == NULL)
 		return;
 	size_t at = line->count;
-	while (at > 0 && is_before(pod, line->pods[at - 1]))
+	while (at > 0 && is_before(sched, pod, line->pods[at - 1]))
 		at--;
 	bool is_in = at > 0 && line->pods[at - 1] == pod;
 	if (is_in || at == sched->heads_per_pool || is_hopeless(sched, pod))
@@ -190,7 +192,7 @@ static void free_head(struct sched *sched, size_t head_no)
 static void add_head(struct sched *sched, struct pod *pod)
 {
 	size_t at = sched->head_count;
-	while (at > 0 && is_before(pod, sched->heads[at - 1]->pod))
+	while (at > 0 && is_before(sched, pod, sched->heads[at - 1]->pod))
 		at--;
 	if (at == SCHED_HEADS_MAX)
 		return;
@@ -256,8 +258,24 @@ static void settle(struct sched *sched, size_t head_no)
 		node->reserved = head;
 }
 
+// What queues have had changes their order.
+static void sort_heads(struct sched *sched)
+{
+	for (size_t i = 1; i < sched->head_count; i++) {
+		struct head *head = sched->heads[i];
+		size_t at = i;
+		for (; at > 0 && is_before(sched, head->pod, sched->heads[at - 1]->pod); at--)
+			sched->heads[at] = sched->heads[at - 1];
+		sched->heads[at] = head;
+		if (at != i)
+			sched->settled_gen = 0;
+	}
+}
+
 void reserve_refresh(struct sched *sched)
 {
+	if (queueing_order_moves(sched))
+		sort_heads(sched);
 	bool is_new = sched->are_heads_stale || sched->elect_gen != sched->gen;
 	if (sched->heads_per_pool == 0)
 		return;
@@ -286,14 +304,14 @@ int64_t reserve_wake_ms(const struct sched *sched)
 void reserve_parked(struct sched *sched, const struct pod *pod)
 {
 	size_t count = 0;
-	if (pod->head != NULL || pod->shape->unfit_gen == sched->gen)
+	if (pod->head != NULL || pod->shape->unfit_gen == sched->gen || queueing_is_blocked(pod))
 		return;
 	for (size_t i = 0; i < sched->head_count; i++) {
 		const struct pod *head = sched->heads[i]->pod;
 		if (head->shape->pool != pod->shape->pool)
 			continue;
 		count++;
-		if (is_before(pod, head))
+		if (is_before(sched, pod, head))
 			sched->are_heads_stale = true;
 	}
 	if (count < sched->heads_per_pool)
@@ -333,7 +351,7 @@ void sched_heads_set(struct sched *sched, size_t per_pool)
 bool reserve_allows(struct sched *sched, const struct pod *pod, const struct node *node)
 {
 	const struct head *head = node->reserved;
-	if (head == NULL || !is_before(head->pod, pod) ||
+	if (head == NULL || !is_before(sched, head->pod, pod) ||
 	    (head->pod->stay.never_preempts && preempt_makes_room(sched, pod)))
 		return true;
 	if (pod->member != NULL && gang_of(head->pod) == gang_of(pod))
@@ -395,7 +413,8 @@ const char *reserve_check(const struct sched *sched)
 		const struct head *head = sched->heads[i];
 		if (head->pod->head != head || head->pod->state != SCHED_STATE_WAITING)
 			return "a reservation is for a pod that does not wait";
-		if (i > 0 && !is_before(sched->heads[i - 1]->pod, head->pod))
+		if (i > 0 && !queueing_order_moves(sched) &&
+		    !is_before(sched, sched->heads[i - 1]->pod, head->pod))
 			return "reservations are not in queue order";
 		if (head->node != NULL && head->node->reserved != head)
 			return "two reservations are for one node";

@@ -47,8 +47,10 @@ struct sched_pod_in {
 	struct str uid, namespace_, name;
 	struct str node;      // empty: not bound
 	struct str nominated; // the node that is kept for it; empty: none
+	struct str user;      // who it is counted for in its queue; empty: nobody said
 	struct sched_labels labels;
 	int64_t created_s;
+	int64_t deadline_s; // seconds since 1970; 0: none
 	int64_t priority;
 	bool is_ours;                   // this scheduler decides about it
 	bool is_gated;                  // has scheduling gates

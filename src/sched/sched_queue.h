@@ -8,6 +8,7 @@
 // pods of that queue wait with the reason QueueInvalid, nobody else's.
 #pragma once
 
+#include "sched/factors.h"
 #include "sched/sched.h"
 
 #define SCHED_NO_LIMIT INT64_MAX
@@ -45,4 +46,19 @@ void sched_queue_remove(struct sched *sched, struct str name);
 void sched_half_life_set(struct sched *sched, int64_t half_life_s); // SCHED_HALF_LIFE_S
 // Queues in the order of the tree, parents first, siblings by name; returns how many.
 size_t sched_queue_rows(struct sched *sched, struct sched_queue_row *ret_rows, size_t max);
-size_t sched_queue_count(const struct sched *sched);
+size_t sched_queue_count(const struct sched *sched); // as many rows suffice
+// How waiting pods are ordered; all weights 0, as at first: by priority and age.
+void sched_factors_set(struct sched *sched, const struct sched_factors *factors);
+// Whether queues may take back what they deserve, or only what is guaranteed to them (at first).
+void sched_reclaim_set(struct sched *sched, bool reaches_deserved);
+
+struct sched_queue_view { // why a pod stands where it stands
+	struct str queue, user;
+	bool is_within;   // what is guaranteed to its queue; such pods go first
+	int64_t priority; // at most the ceiling of its queue
+	bool has_factors;
+	int64_t score, weights[SCHED_FACTORS], values[SCHED_FACTORS]; // values in millionths
+};
+// False: no such pod, or no queue and no factors have a say about it.
+MUST_USE bool sched_queue_explain(struct sched *sched, struct str namespace_, struct str name,
+				  struct sched_queue_view *ret);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sched/parts.h"
+#include "sched/queueing.h"
 
 #include <stdlib.h>
 
@@ -144,11 +144,12 @@ static struct sched_spec *copy_spec(struct arena *arena, const struct sched_spec
 
 // Pods whose own labels and namespace decide where they fit share a shape only with equals;
 // priority is part of the reasons.
-static void put_key(const struct sched_pod_in *pod, struct buf *out)
+static void put_key(const struct sched *sched, const struct sched_pod_in *pod, struct buf *out)
 {
 	const struct sched_spec *spec = pod->spec;
 	buf_printf(out, pod->stay.never_preempts ? "%lldn:" : "%lld:", (long long)pod->priority);
 	sched_spec_key(spec, out);
+	queueing_put_key(sched, pod, out);
 	if (spec->near_count + spec->apart_count + spec->spread_count == 0)
 		return;
 	buf_printf(out, "|%zu:", pod->namespace_.len);
@@ -164,7 +165,7 @@ static void put_key(const struct sched_pod_in *pod, struct buf *out)
 struct shape *shape_ref(struct sched *sched, const struct sched_pod_in *pod)
 {
 	AUTO(buf_done) struct buf key = { .limit = SHAPE_ARENA_MAX_BYTES };
-	put_key(pod, &key);
+	put_key(sched, pod, &key);
 	ASSERT(buf_ok(&key));
 	struct shape *shape = map_find(sched->shape_by_key, buf_str(&key));
 	if (shape == NULL) {
@@ -173,6 +174,8 @@ struct shape *shape_ref(struct sched *sched, const struct sched_pod_in *pod)
 		shape->spec = copy_spec(shape->arena, pod->spec);
 		shape->key = copy_text(shape->arena, buf_str(&key));
 		shape->dims = core_alloc(shape->spec->amount_count, sizeof *shape->dims);
+		shape->queue = queues_find(sched->queueing->queues, pod->namespace_);
+		shape->gpu_milli = queueing_gpu_milli(shape->spec);
 		(void)map_set(sched->shape_by_key, shape->key, shape);
 	}
 	shape->pod_count++;
@@ -189,6 +192,8 @@ void shape_unref(struct sched *sched, struct shape *shape)
 		link_drop(&shape->in_parked);
 	if (link_is_in(&shape->in_telling))
 		link_drop(&shape->in_telling);
+	if (link_is_in(&shape->in_blocked))
+		link_drop(&shape->in_blocked);
 	(void)map_remove(sched->shape_by_key, shape->key);
 	free(shape->dims);
 	free(shape->static_fits);
@@ -260,15 +265,16 @@ void shape_activate(struct sched *sched, struct shape *shape)
 		link_drop(&shape->in_parked);
 	if (tree_has(&shape->active) || tree_count(&shape->waiting) == 0)
 		return;
-	tree_insert(&sched->active, &shape->active, tree_first(&shape->waiting)->key);
+	queueing_activate(sched, shape);
 }
 
 void shape_park(struct sched *sched, struct shape *shape)
 {
-	tree_remove(&sched->active, &shape->active);
+	queueing_deactivate(sched, shape);
 	shape->is_stale = false;
 	if (!link_is_in(&shape->in_parked))
 		link_add(&sched->parked, &shape->in_parked);
+	queueing_park(sched, shape);
 }
 
 // A shape stands in the active tree under its first pod's key, so it leaves and comes back when
@@ -278,7 +284,7 @@ void shape_add_pod(struct sched *sched, struct pod *pod)
 	struct shape *shape = pod->shape;
 	bool was_active = tree_has(&shape->active);
 	if (was_active)
-		tree_remove(&sched->active, &shape->active);
+		queueing_deactivate(sched, shape);
 	tree_insert(&shape->waiting, &pod->in_shape, &pod->key);
 	if (was_active || !link_is_in(&shape->in_parked))
 		shape_activate(sched, shape);
@@ -289,7 +295,7 @@ void shape_drop_pod(struct sched *sched, struct pod *pod)
 	struct shape *shape = pod->shape;
 	bool was_active = tree_has(&shape->active);
 	if (was_active)
-		tree_remove(&sched->active, &shape->active);
+		queueing_deactivate(sched, shape);
 	if (shape->cursor == &pod->in_shape)
 		shape->cursor = tree_next(&pod->in_shape);
 	tree_remove(&shape->waiting, &pod->in_shape);
@@ -298,6 +304,18 @@ void shape_drop_pod(struct sched *sched, struct pod *pod)
 	bool is_idle = tree_count(&shape->waiting) == 0 && link_is_in(&shape->in_parked);
 	if (is_idle)
 		link_drop(&shape->in_parked);
+	if (is_idle && link_is_in(&shape->in_blocked))
+		link_drop(&shape->in_blocked);
+}
+
+void shape_move_pod(struct pod *pod, int64_t score)
+{
+	struct shape *shape = pod->shape;
+	if (shape->cursor == &pod->in_shape)
+		shape->cursor = tree_next(&pod->in_shape);
+	tree_remove(&shape->waiting, &pod->in_shape);
+	pod->key.score = score;
+	tree_insert(&shape->waiting, &pod->in_shape, &pod->key);
 }
 
 void shape_tell(struct sched *sched, struct shape *shape)

@@ -3,6 +3,8 @@
 
 int tree_key_cmp(const struct tree_key *a, const struct tree_key *b)
 {
+	if (a->score != b->score)
+		return a->score > b->score ? -1 : 1;
 	if (a->priority != b->priority)
 		return a->priority > b->priority ? -1 : 1;
 	if (a->created_s != b->created_s)

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ordered set of pods (or of shapes by their first pod) with rank: a treap whose nodes lie inside
-// the objects. Order is that of the queue: priority descending, creation, namespace, name. The
-// key must not change while the node is in a tree. Balance comes from a hash of the key, so that
-// the same contents give the same tree. The first that is short enough is found without a walk.
+// the objects. Order is that of a queue: score and priority descending, creation, namespace, name.
+// The key must not change while the node is in a tree. Balance comes from a hash of the key, so
+// that the same contents give the same tree. The first that is short enough is found without a
+// walk.
 #pragma once
 
 #include "base/str.h"
 
 struct tree_key {
-	int64_t priority, created_s;
+	int64_t score, priority, created_s; // score: of sched/factors.h, 0 unless they are used
 	struct str namespace_, name;
 	int64_t duration_s; // no part of the order; 0: not known
 };

@@ -2,6 +2,7 @@
 #include "rig.h"
 
 #include "base/yaml.h"
+#include "feed/feed_queue.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,6 +91,15 @@ static void put_pod(struct rig *rig, const json_t *value)
 	sched_pod_set(rig->sched, &in);
 }
 
+static void put_tenant(struct rig *rig, const json_t *value)
+{
+	struct sched_queue_in in;
+	if (feed_queue(rig->arena, value, 0, &in))
+		sched_queue_set(rig->sched, &in);
+	else
+		sched_queue_remove(rig->sched, json_text(value, "metadata.name"));
+}
+
 static bool put_storage(struct rig *rig, struct str kind, const json_t *value)
 {
 	struct err err = { 0 };
@@ -122,6 +132,8 @@ void rig_put(struct rig *rig, const char *yaml)
 			put_gpu_node(rig, value);
 		else if (str_eq_c(kind, "Namespace"))
 			put_namespace(rig, value);
+		else if (str_eq_c(kind, "Tenant"))
+			put_tenant(rig, value);
 		else if (!put_storage(rig, kind, value))
 			put_pod(rig, value);
 	}

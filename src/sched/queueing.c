@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sched/queueing.h"
+
+#include "sched/gang.h"
+
+#include <stdlib.h>
+
+enum { USERS_KEPT_MAX = 1024, RESCORES_A_TURN = 128, REFERENCE_MIB = 80 * 1024 };
+
+struct queueing *queueing_new(uint64_t seed)
+{
+	struct queueing *queueing = core_alloc(1, sizeof *queueing);
+	queueing->queues = queues_new(seed);
+	link_head_init(&queueing->scored);
+	link_head_init(&queueing->eased);
+	queues_settle(queueing->queues);
+	return queueing;
+}
+
+void queueing_free(struct queueing *queueing)
+{
+	queues_free(queueing->queues);
+	free(queueing);
+}
+
+// ---- membership
+
+static bool counts_persons(const struct queue *queue)
+{
+	return queue->is_listed && queue->in.user_limit_milli != SCHED_NO_LIMIT;
+}
+
+void queueing_join(struct sched *sched, struct pod *pod)
+{
+	ASSERT(pod->queue == NULL);
+	pod->queue = queues_find(sched->queueing->queues, pod->key.namespace_);
+	link_add(&pod->queue->pods, &pod->in_home);
+	if (!pod->queue->is_listed)
+		return;
+	pod->user = queue_user_get(pod->queue, pod->user_name);
+	pod->user->pod_count++;
+}
+
+// Persons without pods are remembered for what they had, as long as they are few.
+void queueing_leave(struct sched *sched, struct pod *pod)
+{
+	struct queue *queue = pod->queue;
+	struct queue_user *user = pod->user;
+	ASSERT(!tree_has(&pod->in_queue));
+	link_drop(&pod->in_home);
+	pod->queue = NULL;
+	pod->user = NULL;
+	if (user != NULL && --user->pod_count == 0 && map_count(queue->users) > USERS_KEPT_MAX) {
+		(void)map_remove(queue->users, user->name);
+		free(user);
+	}
+	queues_release(sched->queueing->queues, queue);
+}
+
+int64_t queueing_priority(const struct sched *sched, const struct sched_pod_in *in)
+{
+	const struct queue *queue = queues_find(sched->queueing->queues, in->namespace_);
+	return min_i64(in->priority, queue->in.priority_max);
+}
+
+void queueing_put_key(const struct sched *sched, const struct sched_pod_in *in, struct buf *out)
+{
+	const struct queue *queue = queues_find(sched->queueing->queues, in->namespace_);
+	if (!queue->is_listed)
+		return;
+	buf_printf(out, "|q%zu:", queue->in.name.len);
+	buf_put(out, queue->in.name);
+	if (!counts_persons(queue))
+		return;
+	buf_printf(out, "|u%zu:", in->user.len);
+	buf_put(out, in->user);
+}
+
+// "nvidia.com/mig-2g.20gb" is two sevenths of a GPU.
+static int64_t mig_milli(struct str resource)
+{
+	static const struct str PREFIX = { "nvidia.com/mig-", 15 };
+	enum { SLICES = 7 };
+	if (!str_starts(resource, PREFIX) || resource.len == PREFIX.len)
+		return 0;
+	int64_t slices = resource.data[PREFIX.len] - '0';
+	return slices < 1 || slices > SLICES ? 0 : (1000 * slices + SLICES - 1) / SLICES;
+}
+
+int64_t queueing_gpu_milli(const struct sched_spec *spec)
+{
+	const int64_t most = SHARE_HELD_MAX;
+	int64_t sum = 0;
+	for (size_t i = 0; i < spec->amount_count; i++) {
+		struct str resource = spec->amounts[i].resource;
+		int64_t each = str_eq_c(resource, "nvidia.com/gpu") ? 1000 : mig_milli(resource);
+		int64_t amount = max_i64(spec->amounts[i].amount, 0);
+		if (each > 0)
+			sum = min_i64(sum + min_i64(amount, most / each) * each, most);
+	}
+	// On which GPU a share will be is not known yet; memory counts as of one with 80 GiB.
+	for (size_t i = 0; i < spec->share_count; i++) {
+		struct share ask = spec->shares[i].share;
+		int64_t milli = share_dominant_milli(&ask, REFERENCE_MIB);
+		sum = min_i64(sum + min_i64(milli, SHARE_WHOLE_MILLI), most);
+	}
+	return sum;
+}
+
+static bool has_limit(const struct queue *queue)
+{
+	return queue->is_listed &&
+	       (queue->in.limit_milli != SCHED_NO_LIMIT || counts_persons(queue));
+}
+
+// ---- books
+
+static void use_person(struct sched *sched, struct pod *pod, int64_t milli)
+{
+	struct queue_user *user = pod->user;
+	int64_t now_ms = sched->queueing->queues->now_ms;
+	if (user == NULL)
+		return;
+	if (user->share.half_life_s != pod->queue->half_life_s)
+		usage_share_init(&user->share, pod->queue->half_life_s, now_ms);
+	usage_share_advance(&user->share, user->used_milli, now_ms);
+	user->used_milli += milli;
+	ASSERT(user->used_milli >= 0);
+}
+
+void queueing_use(struct sched *sched, struct pod *pod, int64_t sign)
+{
+	struct queueing *queueing = sched->queueing;
+	int64_t milli = sign * pod->shape->gpu_milli;
+	ASSERT(pod->queue == pod->shape->queue);
+	if (milli == 0)
+		return;
+	queueing->queues->now_ms = sched->now_ms;
+	queue_use(queueing->queues, pod->queue, milli);
+	use_person(sched, pod, milli);
+	if (milli > 0 && queue_full(pod->queue, 1) != NULL)
+		sched->are_heads_stale = true; // heads of this queue keep no nodes now
+	for (struct queue *at = pod->queue; milli < 0 && at != NULL; at = at->parent) {
+		bool is_waited_for = !link_is_empty(&at->blocked) ||
+				     (has_limit(at) && !link_is_empty(&sched->gangs->parked));
+		if (is_waited_for && !link_is_in(&at->in_eased))
+			link_add(&queueing->eased, &at->in_eased);
+	}
+}
+
+static void score(struct sched *sched, struct pod *pod)
+{
+	struct queueing *queueing = sched->queueing;
+	int64_t values[SCHED_FACTORS];
+	pod->key.score = 0;
+	if (!queueing_factors(sched, pod, values))
+		return;
+	for (int i = 0; i < SCHED_FACTORS; i++)
+		pod->key.score += queueing->factors.weights[i] * values[i];
+	pod->scored_ms = sched->now_ms;
+	if (link_is_in(&pod->in_scored))
+		link_drop(&pod->in_scored);
+	link_add(&queueing->scored, &pod->in_scored);
+}
+
+void queueing_enter(struct sched *sched, struct pod *pod)
+{
+	struct queueing *queueing = sched->queueing;
+	queueing->queues->now_ms = sched->now_ms;
+	score(sched, pod);
+	tree_insert(&pod->queue->waiting, &pod->in_queue, &pod->key);
+	queue_want(queueing->queues, pod->queue, pod->shape->gpu_milli);
+}
+
+void queueing_exit(struct sched *sched, struct pod *pod)
+{
+	if (!tree_has(&pod->in_queue))
+		return;
+	tree_remove(&pod->queue->waiting, &pod->in_queue);
+	queue_want(sched->queueing->queues, pod->queue, -pod->shape->gpu_milli);
+	if (link_is_in(&pod->in_scored))
+		link_drop(&pod->in_scored);
+}
+
+struct pod *queueing_first_waiting(const struct sched *sched)
+{
+	return queueing_next_waiting(sched, NULL);
+}
+
+struct pod *queueing_next_waiting(const struct sched *sched, const struct pod *pod)
+{
+	const struct queues *queues = sched->queueing->queues;
+	struct tree_node *next = pod == NULL ? NULL : tree_next(&pod->in_queue);
+	size_t i = 0;
+	while (pod != NULL && queues->order[i++] != pod->queue)
+		ASSERT(i < queues->order_count);
+	for (; next == NULL && i < queues->order_count; i++)
+		next = tree_first(&queues->order[i]->waiting);
+	return next == NULL ? NULL : LINK_OF(next, struct pod, in_queue);
+}
+
+// ---- limits
+
+static bool is_person_full(const struct pod *pod)
+{
+	return pod->user != NULL && counts_persons(pod->queue) && pod->shape->gpu_milli > 0 &&
+	       pod->user->used_milli + pod->shape->gpu_milli > pod->queue->in.user_limit_milli;
+}
+
+static struct queue *blocker_of(const struct pod *pod)
+{
+	if (pod->queue->fault != NULL || is_person_full(pod))
+		return pod->queue;
+	return pod->shape->gpu_milli == 0 ? NULL : queue_full(pod->queue, pod->shape->gpu_milli);
+}
+
+bool queueing_is_blocked(const struct pod *pod) { return blocker_of(pod) != NULL; }
+
+void queueing_add_facts(const struct pod *pod, struct sched_facts *facts)
+{
+	int64_t milli = pod->shape->gpu_milli;
+	if (pod->queue->fault != NULL) {
+		(void)facts_add(facts, SCHED_CODE_QUEUE_INVALID, 0);
+		return;
+	}
+	const struct queue *full = milli == 0 ? NULL : queue_full(pod->queue, milli);
+	if (full != NULL) {
+		struct sched_fact *fact =
+			facts_add(facts, SCHED_CODE_QUEUE_LIMIT, (uint32_t)full->depth);
+		fact->need = milli;
+		fact->have = max_i64(full->in.limit_milli - full->used_milli, 0);
+	}
+	if (is_person_full(pod)) {
+		struct sched_fact *fact = facts_add(facts, SCHED_CODE_USER_LIMIT, 0);
+		fact->need = milli;
+		fact->have = max_i64(pod->queue->in.user_limit_milli - pod->user->used_milli, 0);
+	}
+}
+
+static struct str gpus_text(struct arena *arena, int64_t milli)
+{
+	if (milli % 1000 == 0)
+		return str_of(arena_printf(arena, "%lld GPUs", (long long)(milli / 1000)));
+	return str_of(arena_printf(arena, "%lld.%03lld GPUs", (long long)(milli / 1000),
+				   (long long)(milli % 1000)));
+}
+
+bool queueing_fact_text(const struct pod *pod, const struct sched_fact *fact, struct arena *arena,
+			struct sched_reason *ret_reason)
+{
+	const struct queue *queue = pod->queue;
+	if (fact->code == SCHED_CODE_QUEUE_INVALID) {
+		ret_reason->need =
+			arena_dup(arena, str_of(queue->fault == NULL ? "" : queue->fault));
+		return true;
+	}
+	if (fact->code != SCHED_CODE_QUEUE_LIMIT && fact->code != SCHED_CODE_USER_LIMIT)
+		return false;
+	struct str of_whom = pod->user == NULL ? STR("") : pod->user->name;
+	while (fact->code == SCHED_CODE_QUEUE_LIMIT && queue->parent != NULL &&
+	       queue->depth > fact->detail)
+		queue = queue->parent;
+	if (fact->code == SCHED_CODE_QUEUE_LIMIT)
+		of_whom = queue->in.name;
+	ret_reason->need = gpus_text(arena, fact->need);
+	ret_reason->have =
+		str_of(arena_printf(arena, STR_FMT " for " STR_FMT,
+				    STR_ARG(gpus_text(arena, fact->have)), STR_ARG(of_whom)));
+	return true;
+}
+
+// ---- turns
+
+static const struct pod *pod_of(const struct tree_key *key)
+{
+	return LINK_OF((uintptr_t)key, struct pod, key);
+}
+
+bool queueing_order_moves(const struct sched *sched)
+{
+	return queues_are_used(sched->queueing->queues) || sched->queueing->uses_factors;
+}
+
+int queueing_cmp(const struct sched *sched, const struct pod *a, const struct pod *b)
+{
+	if (a->queue == b->queue)
+		return tree_key_cmp(&a->key, &b->key);
+	bool is_a_within = queue_is_within(a->queue, a->shape->gpu_milli);
+	bool is_b_within = queue_is_within(b->queue, b->shape->gpu_milli);
+	if (is_a_within != is_b_within)
+		return is_a_within ? -1 : 1;
+	if (a->key.score != b->key.score)
+		return a->key.score > b->key.score ? -1 : 1;
+	if (a->key.priority != b->key.priority)
+		return a->key.priority > b->key.priority ? -1 : 1;
+	return queue_share_cmp(sched->queueing->queues, a->queue, b->queue);
+}
+
+int queueing_key_cmp(const struct sched *sched, const struct tree_key *a, const struct tree_key *b)
+{
+	return queueing_cmp(sched, pod_of(a), pod_of(b));
+}
+
+void queueing_activate(struct sched *sched, struct shape *shape)
+{
+	struct queue *queue = shape->queue;
+	if (link_is_in(&shape->in_blocked))
+		link_drop(&shape->in_blocked);
+	tree_insert(&queue->active, &shape->active, tree_first(&shape->waiting)->key);
+	if (!link_is_in(&queue->in_busy))
+		link_add(&sched->queueing->queues->busy, &queue->in_busy);
+}
+
+void queueing_deactivate(struct sched *sched, struct shape *shape)
+{
+	struct queue *queue = shape->queue;
+	(void)sched;
+	tree_remove(&queue->active, &shape->active);
+	if (tree_first(&queue->active) == NULL)
+		link_drop(&queue->in_busy);
+}
+
+void queueing_park(struct sched *sched, struct shape *shape)
+{
+	struct queue *blocker =
+		blocker_of(LINK_OF(tree_first(&shape->waiting), struct pod, in_shape));
+	(void)sched;
+	if (blocker != NULL && !link_is_in(&shape->in_blocked))
+		link_add(&blocker->blocked, &shape->in_blocked);
+}
+
+struct shape *queueing_first(const struct sched *sched)
+{
+	const struct link *busy = &sched->queueing->queues->busy;
+	const struct tree_node *best = NULL;
+	for (const struct link *at = busy->next; at != busy; at = at->next) {
+		const struct queue *queue = LINK_OF((uintptr_t)at, struct queue, in_busy);
+		const struct tree_node *node = tree_first(&queue->active);
+		if (best == NULL || queueing_cmp(sched, pod_of(node->key), pod_of(best->key)) < 0)
+			best = node;
+	}
+	return best == NULL ? NULL : LINK_OF((uintptr_t)best, struct shape, active);
+}
+
+bool queueing_is_next_before(const struct sched *sched, const struct shape *shape,
+			     const struct pod *pod)
+{
+	const struct link *busy = &sched->queueing->queues->busy;
+	const struct tree_node *next = tree_next(&shape->active);
+	if (next != NULL && tree_key_cmp(next->key, &pod->key) < 0)
+		return true;
+	for (const struct link *at = busy->next; at != busy; at = at->next) {
+		const struct queue *queue = LINK_OF((uintptr_t)at, struct queue, in_busy);
+		if (queue != shape->queue &&
+		    queueing_cmp(sched, pod_of(tree_first(&queue->active)->key), pod) < 0)
+			return true;
+	}
+	return false;
+}
+
+// ---- what changes with time and with what was given back
+
+static bool waits_for_queue(const struct gang *gang)
+{
+	const uint64_t codes = code_bit(SCHED_CODE_QUEUE_INVALID) |
+			       code_bit(SCHED_CODE_QUEUE_LIMIT) | code_bit(SCHED_CODE_USER_LIMIT);
+	for (size_t i = 0; i < gang->facts_count; i++) {
+		if ((facts_codes(&gang->facts[i].facts) & codes) != 0)
+			return true;
+	}
+	return false;
+}
+
+static void wake_gangs(struct sched *sched)
+{
+	struct link *parked = &sched->gangs->parked;
+	for (struct link *at = parked->next, *next; at != parked; at = next) {
+		struct gang *gang = LINK_OF(at, struct gang, in_parked);
+		next = at->next;
+		if (waits_for_queue(gang) &&
+		    !queueing_is_blocked(pod_of(tree_first(&gang->waiting)->key)))
+			gang_activate(sched, gang);
+	}
+}
+
+static void wake_eased(struct sched *sched)
+{
+	if (!link_is_empty(&sched->queueing->eased))
+		wake_gangs(sched);
+	struct link *eased = &sched->queueing->eased;
+	while (!link_is_empty(eased)) {
+		struct queue *queue = LINK_OF(eased->next, struct queue, in_eased);
+		link_drop(&queue->in_eased);
+		for (struct link *at = queue->blocked.next, *next; at != &queue->blocked;
+		     at = next) {
+			struct shape *shape = LINK_OF(at, struct shape, in_blocked);
+			struct tree_node *first = tree_first(&shape->waiting);
+			next = at->next;
+			if (!queueing_is_blocked(LINK_OF(first, struct pod, in_shape))) {
+				shape_activate(sched, shape);
+				sched->are_heads_stale = true;
+			}
+		}
+	}
+}
+
+void queueing_refresh_capacity(struct sched *sched)
+{
+	struct queues *queues = sched->queueing->queues;
+	int64_t gpus = 0;
+	if (queues->capacity_gen == sched->gen)
+		return;
+	for (uint32_t slot = 0; slot < sched->slot_count; slot++)
+		gpus += sched->nodes[slot] == NULL ? 0 : sched->columns[DIM_GPU].alloc[slot];
+	queues->capacity_gen = sched->gen;
+	gpus = min_i64(gpus, SHARE_HELD_MAX / 1000);
+	queues->is_stale = queues->is_stale || queues->capacity_milli != 1000 * gpus;
+	queues->capacity_milli = 1000 * gpus;
+}
+
+// A new score is a new place, in the queue and in the shape.
+static void rescore(struct sched *sched, struct pod *pod)
+{
+	int64_t old_score = pod->key.score;
+	bool is_in_shape = pod->place == PLACE_SHAPE, is_in_gang = pod->place == PLACE_GANG;
+	struct tree_key old_key = pod->key;
+	score(sched, pod);
+	if (pod->key.score == old_score)
+		return;
+	int64_t new_score = pod->key.score;
+	pod->key = old_key;
+	tree_remove(&pod->queue->waiting, &pod->in_queue);
+	bool was_active = tree_has(&pod->shape->active);
+	if (is_in_shape && was_active)
+		queueing_deactivate(sched, pod->shape);
+	if (is_in_shape)
+		shape_move_pod(pod, new_score);
+	if (is_in_gang)
+		gang_drop_waiting(sched, pod);
+	pod->key.score = new_score;
+	if (is_in_gang)
+		gang_add_waiting(sched, pod);
+	tree_insert(&pod->queue->waiting, &pod->in_queue, &pod->key);
+	if (is_in_shape && was_active)
+		queueing_activate(sched, pod->shape);
+	if (pod->head != NULL)
+		reserve_leave(sched, pod);
+	sched->are_heads_stale = true;
+}
+
+void queueing_tick(struct sched *sched)
+{
+	struct queueing *queueing = sched->queueing;
+	struct link *scored = &queueing->scored;
+	queueing->queues->now_ms = sched->now_ms;
+	if (!queueing_order_moves(sched))
+		return;
+	queueing_refresh_capacity(sched);
+	queues_settle(queueing->queues);
+	wake_eased(sched);
+	for (int i = 0; i < RESCORES_A_TURN && !link_is_empty(scored); i++) {
+		struct pod *pod = LINK_OF(scored->next, struct pod, in_scored);
+		if (sched->now_ms - pod->scored_ms < SCORE_FRESH_MS)
+			break;
+		rescore(sched, pod);
+	}
+	if (sched->now_ms - queueing->ordered_ms >= ORDER_FRESH_MS) {
+		queueing->ordered_ms = sched->now_ms;
+		sched->are_heads_stale = true;
+	}
+}

@@ -30,8 +30,9 @@ struct gpu_info {
 	uint32_t minor;                 // of /dev/nvidiaN
 	uint32_t compute_major, compute_minor;
 	uint64_t memory_bytes;
-	int32_t numa_node;  // -1: unknown
-	uint32_t pci_class; // 0x030200 is a 3D controller; 0: unknown
+	int32_t numa_node;      // -1: unknown
+	uint32_t pci_device_id; // device before vendor, 0x20b210de; 0: unknown
+	uint32_t pci_class;     // 0x030200 is a 3D controller; 0: unknown
 	bool mig_capable, mig_enabled;
 	char clique[GPU_CLIQUE_BYTES]; // "<cluster UUID>.<clique>" of the fabric; empty: none
 	uint32_t switch_links;         // NVLinks that are up and end at a switch

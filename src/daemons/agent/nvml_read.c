@@ -88,8 +88,10 @@ nvml_return nvml_read_info(const struct nvml_lib *lib, struct nvml_device *devic
 		(void)lib->name(device, info.model, sizeof info.model);
 	if (lib->minor != NULL)
 		(void)lib->minor(device, &info.minor);
-	if (lib->pci != NULL && lib->pci(device, &pci) == NVML_SUCCESS)
+	if (lib->pci != NULL && lib->pci(device, &pci) == NVML_SUCCESS) {
 		(void)snprintf(info.pci_bus_id, sizeof info.pci_bus_id, "%.31s", pci.bus_id);
+		info.pci_device_id = pci.pci_device_id;
+	}
 	if (lib->compute != NULL && lib->compute(device, &major, &minor) == NVML_SUCCESS) {
 		info.compute_major = (uint32_t)major;
 		info.compute_minor = (uint32_t)minor;

@@ -228,10 +228,12 @@ static struct pod *pick(struct sched *sched, struct shape *shape, struct node **
 	int64_t most_s = 0;
 	*ret_node = find_node(sched, pod);
 	for (size_t i = 0; *ret_node == NULL && i < sched->head_count; i++) {
-		const struct node *node = sched->heads[i]->node;
-		if (node != NULL && shape_is_static_fit(shape, node->slot) &&
-		    filter_has_room(sched, shape, node))
-			most_s = max_i64(most_s, reserve_window_s(sched, node));
+		const struct node *node;
+		for (size_t k = 0; (node = reserve_node(sched->heads[i], k)) != NULL; k++) {
+			if (shape_is_static_fit(shape, node->slot) &&
+			    filter_has_room(sched, shape, node))
+				most_s = max_i64(most_s, reserve_window_s(sched, node));
+		}
 	}
 	struct tree_node *found = tree_find_short(&shape->waiting, most_s);
 	if (*ret_node != NULL || found == NULL || found == &pod->in_shape)

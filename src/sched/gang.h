@@ -87,6 +87,10 @@ static inline struct gang *gang_of(const struct pod *pod)
 }
 const struct tree_key *gang_key(const struct pod *pod); // place in the queue, of the whole gang
 struct str gang_topology(const struct gang *gang);
+// Value of the label that members which run have chosen already; data NULL: nobody runs.
+struct str gang_domain(const struct gang *gang, struct str key);
+// How many of those that wait must start together; 0: the gang is not all there.
+int64_t gang_needed(const struct gang *gang);
 int64_t gang_expiry_ms(const struct gang *gang);
 
 // ---- for pods.c

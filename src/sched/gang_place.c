@@ -294,8 +294,7 @@ static size_t list_domains(const struct search *s, struct str key, struct domain
 	return count;
 }
 
-// Members that run have chosen already; data NULL: nobody runs.
-static struct str domain_of_running(const struct gang *gang, struct str key)
+struct str gang_domain(const struct gang *gang, struct str key)
 {
 	const struct link *head = &gang->members;
 	for (const struct link *at = head->next; at != head; at = at->next) {
@@ -312,7 +311,7 @@ static struct str domain_of_running(const struct gang *gang, struct str key)
 // The domain that is left with the fewest GPUs first, so that large ones stay whole.
 static bool is_placed_in_domain(struct search *s, struct str key)
 {
-	struct str running = domain_of_running(s->gang, key);
+	struct str running = gang_domain(s->gang, key);
 	s->domain_key = key;
 	if (running.data != NULL) {
 		s->domain_value = running;

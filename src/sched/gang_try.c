@@ -91,10 +91,12 @@ static void confirm(struct sched *sched, struct gang_plan *plan)
 	free(plan->pods);
 }
 
-// How many of those that wait must start together; 0: the gang is not all there.
-static int64_t needed(const struct gang *gang, int64_t running, int64_t waiting)
+int64_t gang_needed(const struct gang *gang)
 {
+	int64_t running = gang_running(gang), waiting = (int64_t)tree_count(&gang->waiting);
 	int64_t least = gang_min(gang) - running;
+	if (gang_min(gang) == 0) // nobody has said it yet
+		return 0;
 	if (gang->was_whole && running > 0) // members may have ended; it takes who is there
 		least = min_i64(least, waiting);
 	return least > waiting ? 0 : max_i64(least, 1);
@@ -105,7 +107,7 @@ void gang_try(struct sched *sched, struct gang *gang)
 	struct gang_plan plan;
 	int64_t running = gang_running(gang), waiting = (int64_t)tree_count(&gang->waiting);
 	int64_t least = gang_min(gang), room = gang_max(gang) - running;
-	int64_t need = least == 0 ? 0 : needed(gang, running, waiting);
+	int64_t need = gang_needed(gang);
 	struct sched_fact why = { .code = SCHED_CODE_GANG_INCOMPLETE,
 				  .detail = least == 0,
 				  .need = least,

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "sched/core.h"
+#include "sched/head.h"
 
 // shape.c
 struct shape *shape_ref(struct sched *sched, const struct sched_pod_in *pod);
@@ -97,27 +98,6 @@ int64_t filter_gpu_memory_mib(const struct node *node);
 struct sched_version filter_version(const struct node *node, sched_code code);
 uint64_t facts_codes(const struct sched_facts *facts);
 struct sched_fact *facts_add(struct sched_facts *facts, sched_code code, uint32_t detail);
-
-// reserve.c
-struct head { // a waiting pod with a node reserved
-	struct pod *pod;
-	struct node *node;  // NULL: not chosen yet
-	int64_t start_ms;   // when it fits there; SCHED_NEVER_MS: cannot be told; INT64_MIN: now
-	int64_t *starts_ms; // by slot
-	uint32_t cap;
-	uint64_t load_gen; // up to which starts_ms are current
-};
-void reserve_parked(struct sched *sched, const struct pod *pod); // it fits nowhere now
-void reserve_leave(struct sched *sched, struct pod *pod);        // it waits no longer
-void reserve_drop_node(struct sched *sched, struct node *node);
-void reserve_refresh(struct sched *sched); // touches nodes where more may be allowed
-// Whether the pod may use its room on the node, by what is reserved there.
-bool reserve_allows(struct sched *sched, const struct pod *pod, const struct node *node);
-bool reserve_passes(struct sched *sched, const struct pod *pod);
-int64_t reserve_window_s(const struct sched *sched, const struct node *node);
-int64_t reserve_wake_ms(const struct sched *sched);
-int64_t reserve_end_ms(const struct pod *pod, int64_t now_ms); // expected, after now
-const char *reserve_check(const struct sched *sched);
 
 // nominate.c
 enum { SCHED_KEPT_MAX = 128 }; // nominated pods that are looked at on one node

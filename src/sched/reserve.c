@@ -43,8 +43,9 @@ static void refresh_starts(struct sched *sched, struct head *head)
 
 static bool is_taken(const struct sched *sched, size_t head_no, uint32_t slot)
 {
-	for (size_t i = 0; i < head_no; i++) {
-		if (sched->heads[i]->node == sched->nodes[slot])
+	const struct node *node = sched->nodes[slot];
+	for (size_t i = 0; i < head_no && node->reserved != NULL; i++) {
+		if (sched->heads[i] == node->reserved)
 			return true;
 	}
 	return false;
@@ -96,7 +97,11 @@ static bool is_hopeless(struct sched *sched, const struct pod *pod)
 {
 	struct shape *shape = pod->shape;
 	bool is_unfit = true, is_far = true;
-	if (shape->unfit_gen == sched->gen || queueing_is_blocked(pod))
+	if (queueing_is_blocked(pod))
+		return true;
+	if (pod->member != NULL)
+		return reserve_gang_is_hopeless(sched, gang_of(pod));
+	if (shape->unfit_gen == sched->gen)
 		return true;
 	struct affinity *affinity = affinity_new(sched, pod);
 	for (uint32_t slot = 0; slot < sched->slot_count && is_far; slot++) {
@@ -152,10 +157,30 @@ static void stand_in_line(struct sched *sched, struct lines *lines, struct pod *
 	line->pods[at] = pod;
 }
 
+// Of a gang the first that waits stands for all.
+static struct pod *first_of(const struct gang *gang)
+{
+	return LINK_OF(tree_first(&gang->waiting), struct pod, in_shape);
+}
+
+static void gather_gangs(struct sched *sched, struct lines *lines)
+{
+	struct link *parked = &sched->gangs->parked;
+	for (struct link *at = parked->next; at != parked; at = at->next) {
+		struct gang *gang = LINK_OF(at, struct gang, in_parked);
+		if (gang->why.code == SCHED_CODE_GANG_DOES_NOT_FIT)
+			stand_in_line(sched, lines, first_of(gang));
+	}
+}
+
 static void gather(struct sched *sched, struct lines *lines)
 {
-	for (size_t i = 0; i < sched->head_count; i++) // one that is about to be tried stays
-		stand_in_line(sched, lines, sched->heads[i]->pod);
+	for (size_t i = 0; i < sched->head_count; i++) { // one that is about to be tried stays
+		struct pod *pod = sched->heads[i]->pod;
+		if (pod->member == NULL || first_of(gang_of(pod)) == pod)
+			stand_in_line(sched, lines, pod);
+	}
+	gather_gangs(sched, lines);
 	for (struct link *at = sched->parked.next; at != &sched->parked; at = at->next) {
 		const struct shape *shape = LINK_OF(at, struct shape, in_parked);
 		struct tree_node *node = tree_first(&shape->waiting);
@@ -168,19 +193,21 @@ static void gather(struct sched *sched, struct lines *lines)
 		stand_in_line(sched, lines, LINK_OF(at, struct pod, in_place));
 }
 
-static void release(struct sched *sched, struct head *head)
+void reserve_release(struct sched *sched, struct head *head)
 {
-	if (head->node != NULL) {
-		head->node->reserved = NULL;
-		core_touch(sched, head->node);
+	struct node *node;
+	for (size_t i = 0; (node = reserve_node(head, i)) != NULL; i++) {
+		node->reserved = NULL;
+		core_touch(sched, node);
 	}
+	reserve_drop_spares(head);
 	head->node = NULL;
 }
 
 static void free_head(struct sched *sched, size_t head_no)
 {
 	struct head *head = sched->heads[head_no];
-	release(sched, head);
+	reserve_release(sched, head);
 	head->pod->head = NULL;
 	drop_starts(head);
 	free(head);
@@ -201,7 +228,7 @@ static void add_head(struct sched *sched, struct pod *pod)
 	memmove(&sched->heads[at + 1], &sched->heads[at],
 		(sched->head_count - at) * sizeof(struct head *));
 	pod->head = core_alloc(1, sizeof *pod->head);
-	*pod->head = (struct head){ .pod = pod, .start_ms = SCHED_NEVER_MS };
+	*pod->head = (struct head){ .pod = pod, .gang = gang_of(pod), .start_ms = SCHED_NEVER_MS };
 	sched->heads[at] = pod->head;
 	sched->head_count++;
 }
@@ -241,13 +268,18 @@ static void settle(struct sched *sched, size_t head_no)
 {
 	struct head *head = sched->heads[head_no];
 	int64_t start_ms;
+	if (head->gang != NULL) {
+		if (reserve_gang_is_due(sched, head))
+			reserve_gang_settle(sched, head_no);
+		return;
+	}
 	shape_ready(sched, head->pod->shape);
 	refresh_starts(sched, head);
 	struct node *node = choose(sched, head_no, &start_ms);
 	if (node != head->node) {
-		release(sched, head);
+		reserve_release(sched, head);
 		if (node != NULL && node->reserved != NULL)
-			release(sched, node->reserved); // of one behind it
+			reserve_release(sched, node->reserved); // of one behind it
 	} else if (node != NULL && start_ms != head->start_ms &&
 		   (start_ms > head->start_ms || head->start_ms == SCHED_NEVER_MS)) {
 		core_touch(sched, node); // more pods end before
@@ -297,6 +329,8 @@ int64_t reserve_wake_ms(const struct sched *sched)
 		bool is_told = head->start_ms != FITS_NOW_MS && head->start_ms != SCHED_NEVER_MS;
 		if (head->node != NULL && is_told)
 			wake_ms = min_i64(wake_ms, head->start_ms);
+		if (head->gang != NULL)
+			wake_ms = min_i64(wake_ms, reserve_gang_wake_ms(sched, head));
 	}
 	return wake_ms;
 }
@@ -304,7 +338,9 @@ int64_t reserve_wake_ms(const struct sched *sched)
 void reserve_parked(struct sched *sched, const struct pod *pod)
 {
 	size_t count = 0;
-	if (pod->head != NULL || pod->shape->unfit_gen == sched->gen || queueing_is_blocked(pod))
+	bool is_unfit = pod->member != NULL ? gang_of(pod)->unfit_gen == sched->gen
+					    : pod->shape->unfit_gen == sched->gen;
+	if (pod->head != NULL || is_unfit || queueing_is_blocked(pod))
 		return;
 	for (size_t i = 0; i < sched->head_count; i++) {
 		const struct pod *head = sched->heads[i]->pod;
@@ -331,8 +367,11 @@ void reserve_leave(struct sched *sched, struct pod *pod)
 
 void reserve_drop_node(struct sched *sched, struct node *node)
 {
-	if (node->reserved != NULL) {
-		node->reserved->node = NULL;
+	struct head *head = node->reserved;
+	if (head != NULL) {
+		node->reserved = NULL;
+		reserve_forget(head, node);
+		reserve_release(sched, head);
 		sched->are_heads_stale = true;
 	}
 	core_load_changed(sched, node);
@@ -360,6 +399,8 @@ bool reserve_allows(struct sched *sched, const struct pod *pod, const struct nod
 	if (head->start_ms != SCHED_NEVER_MS && duration_ms > 0 &&
 	    sched->now_ms + duration_ms <= head->start_ms)
 		return true;
+	if (head->gang != NULL)
+		return reserve_gang_has_beside(sched, head, pod, node);
 	struct room room;
 	room_now(sched, head->pod, node, &room);
 	for (const struct link *at = node->pods.next; at != &node->pods; at = at->next) {
@@ -386,23 +427,29 @@ bool reserve_passes(struct sched *sched, const struct pod *pod)
 	struct shape *shape = pod->shape;
 	shape_ready(sched, shape);
 	for (size_t i = 0; i < sched->head_count; i++) {
-		const struct node *node = sched->heads[i]->node;
-		if (node != NULL && shape_is_static_fit(shape, node->slot) &&
-		    filter_has_room(sched, shape, node) && reserve_allows(sched, pod, node))
-			return true;
+		const struct node *node;
+		for (size_t k = 0; (node = reserve_node(sched->heads[i], k)) != NULL; k++) {
+			if (shape_is_static_fit(shape, node->slot) &&
+			    filter_has_room(sched, shape, node) && reserve_allows(sched, pod, node))
+				return true;
+		}
 	}
 	return false;
 }
 
-size_t sched_reservations(const struct sched *sched, struct sched_reservation ret[SCHED_HEADS_MAX])
+size_t sched_reservations(const struct sched *sched, struct sched_reservation *ret, size_t max)
 {
 	size_t count = 0;
 	for (size_t i = 0; i < sched->head_count; i++) {
 		const struct head *head = sched->heads[i];
-		if (head->node != NULL)
-			ret[count++] = (struct sched_reservation){ head->pod->uid, head->node->name,
-								   max_i64(head->start_ms,
-									   sched->now_ms) };
+		const struct node *node;
+		for (size_t k = 0; (node = reserve_node(head, k)) != NULL && count < max; k++)
+			ret[count++] = (struct sched_reservation){
+				.uid = head->pod->uid,
+				.node = node->name,
+				.pod_count = head->gang == NULL ? 1 : head->spares[k].pod_count,
+				.start_ms = max_i64(head->start_ms, sched->now_ms),
+			};
 	}
 	return count;
 }
@@ -411,13 +458,16 @@ const char *reserve_check(const struct sched *sched)
 {
 	for (size_t i = 0; i < sched->head_count; i++) {
 		const struct head *head = sched->heads[i];
+		const struct node *node;
 		if (head->pod->head != head || head->pod->state != SCHED_STATE_WAITING)
 			return "a reservation is for a pod that does not wait";
 		if (i > 0 && !queueing_order_moves(sched) &&
 		    !is_before(sched, sched->heads[i - 1]->pod, head->pod))
 			return "reservations are not in queue order";
-		if (head->node != NULL && head->node->reserved != head)
-			return "two reservations are for one node";
+		for (size_t k = 0; (node = reserve_node(head, k)) != NULL; k++) {
+			if (node->reserved != head)
+				return "two reservations are for one node";
+		}
 	}
 	return NULL;
 }

@@ -32,3 +32,15 @@ bool reserve_could_hold(const struct sched *sched, const struct shape *shape, ui
 int64_t reserve_shortfall(const struct sched *sched, const struct shape *shape, uint32_t slot);
 // The instant from which the head fits on the node if nobody else comes.
 int64_t reserve_start_ms(struct sched *sched, const struct pod *head, const struct node *node);
+int64_t reserve_amount_of(const struct pod *pod, uint32_t dim);
+void reserve_release(struct sched *sched, struct head *head); // others may use its nodes
+
+// reserve_gang.c
+bool reserve_gang_is_hopeless(struct sched *sched, struct gang *gang);
+bool reserve_gang_is_due(const struct sched *sched, const struct head *head);
+int64_t reserve_gang_wake_ms(const struct sched *sched, const struct head *head);
+void reserve_gang_settle(struct sched *sched, size_t head_no);
+bool reserve_gang_has_beside(struct sched *sched, const struct head *head, const struct pod *pod,
+			     const struct node *node);
+void reserve_drop_spares(struct head *head);
+void reserve_forget(struct head *head, const struct node *node); // it is gone

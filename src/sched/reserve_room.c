@@ -23,7 +23,7 @@ int64_t reserve_end_ms(const struct pod *pod, int64_t now_ms)
 	return more_ms > late_ms ? pod->end_ms + more_ms : SCHED_NEVER_MS;
 }
 
-static int64_t amount_of(const struct pod *pod, uint32_t dim)
+int64_t reserve_amount_of(const struct pod *pod, uint32_t dim)
 {
 	const struct shape *shape = pod->shape;
 	for (size_t i = 0; i < shape->spec->amount_count; i++) {
@@ -107,7 +107,7 @@ bool room_has_beside(const struct room *room, const struct pod *other)
 	const struct sched_spec *spec = shape->spec;
 	for (size_t i = 0; i < spec->amount_count; i++) {
 		int64_t need = spec->amounts[i].amount;
-		int64_t taken = amount_of(other, shape->dims[i]);
+		int64_t taken = reserve_amount_of(other, shape->dims[i]);
 		if (need > 0 && taken > 0 && room->amounts[i] - taken < need)
 			return false;
 	}
@@ -148,7 +148,7 @@ void room_add(struct room *room, const struct pod *leaving)
 	if (shape->spec->share_count > 0)
 		hold_room_add(room->node, leaving, &room->shares);
 	for (size_t i = 0; i < shape->spec->amount_count; i++)
-		room->amounts[i] += amount_of(leaving, shape->dims[i]);
+		room->amounts[i] += reserve_amount_of(leaving, shape->dims[i]);
 	for (size_t i = 0; leaving->shape->spec->gpu_count > 0 && i < room->node->device_count;
 	     i++) {
 		const struct device *device = &room->node->devices[i];

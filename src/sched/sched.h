@@ -122,7 +122,7 @@ struct sched_reason sched_fact_text(const struct sched *sched, struct str namesp
 				    struct str name, const struct sched_fact *fact,
 				    struct arena *arena);
 // Reservations in queue order as of the last decision; returns how many.
-size_t sched_reservations(const struct sched *sched, struct sched_reservation ret[SCHED_HEADS_MAX]);
+size_t sched_reservations(const struct sched *sched, struct sched_reservation *ret, size_t max);
 struct sched_counts sched_counts_get(const struct sched *sched);
 
 // Nodes on which the pod could run now, in name order, for tests; returns how many.

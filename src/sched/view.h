@@ -21,9 +21,10 @@ struct sched_explanation {
 	int64_t reserved_ms;      // from when it will fit there; SCHED_NEVER_MS: cannot be told
 	struct sched_facts facts;
 };
-struct sched_reservation { // a node kept for a pod that waits at the head of a pool
-	struct str uid, node;
-	int64_t start_ms; // when it will fit there, by expected ends; SCHED_NEVER_MS
+struct sched_reservation {    // a node kept for a pod that waits at the head of a pool
+	struct str uid, node; // of a gang the first pod, once for each node
+	size_t pod_count;     // so many will be there
+	int64_t start_ms;     // when it will fit there, by expected ends; SCHED_NEVER_MS
 };
 struct sched_counts {
 	size_t nodes, shapes, waiting, gated, refused, assumed, bound;

@@ -145,6 +145,7 @@ void apply_remove_pod(struct sim *sim, struct str uid)
 	if (pod == NULL)
 		return;
 	checker_release(sim, pod);
+	checker_gang_excuse(sim, pod);
 	sched_pod_remove(sim->core, uid);
 	(void)map_remove(sim->pods, uid); // its memory is the arena's
 }
@@ -239,6 +240,7 @@ static err_status apply_pod(struct sim *sim, const struct sim_object *object, st
 			known->bound_ms = bound_s > 0 ? 1000 * bound_s : sim->now_ms;
 		known->node = in.node;
 		known->is_started = true;
+		checker_gang_excuse(sim, known);
 	}
 	sched_pod_set(sim->core, &in);
 	return ERR_OK;

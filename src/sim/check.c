@@ -138,7 +138,7 @@ static const char *check_order(struct sim *sim, const struct sim_pod *pod)
 		struct sched_explanation explanation;
 		// A pod may be what one with affinity or spread was waiting for.
 		bool has_terms = other->in.spec->near_count + other->in.spec->spread_count > 0;
-		if (!is_above || has_terms ||
+		if (!is_above || has_terms || other->in.gang != NULL || // it may not fit as a whole
 		    !sched_explain(sim->core, other->in.namespace_, other->in.name, &explanation))
 			continue;
 		bool is_late = explanation.facts.count > 0; // it may be waiting for a bind's retry
@@ -170,12 +170,13 @@ struct question { // about a head on a node, with all pods there but one
 	const struct sim *sim;
 	const struct sim_pod *head, *without;
 	struct str node;
+	int64_t count; // of pods like the head
 };
 
 static int64_t missing_at(const struct question *question, int64_t at_ms, struct str resource)
 {
 	const struct map *node = map_find(question->sim->checker->nodes, question->node);
-	int64_t need = amount_in(question->head->in.spec, resource);
+	int64_t need = question->count * amount_in(question->head->in.spec, resource);
 	int64_t left = value_of(map_find(node, resource));
 	struct str uid;
 	void *value;
@@ -238,27 +239,38 @@ static bool is_before(const struct sim_pod *a, const struct sim_pod *b)
 	return order != 0 ? order < 0 : str_cmp(a->in.name, b->in.name) < 0;
 }
 
+static const char *check_reservation(struct sim *sim, const struct sim_pod *pod,
+				     const struct sched_reservation *reservation)
+{
+	const struct sim_pod *head = map_find(sim->pods, reservation->uid);
+	if (head == NULL || head->node.len > 0)
+		return "a node is reserved for a pod that does not wait";
+	bool is_of_amounts = head->in.spec->port_count == 0; // these books know no ports
+	if (!is_of_amounts || !str_eq(reservation->node, pod->node) || !is_before(head, pod) ||
+	    pod->in.gang != NULL) // a gang stands where its first member does
+		return NULL;
+	if (head->in.gang != NULL && !checker_gang_is_even(sim, head))
+		return NULL;
+	int64_t count = (int64_t)reservation->pod_count;
+	struct question with = { sim, head, NULL, pod->node, count };
+	struct question without = { sim, head, pod, pod->node, count };
+	int64_t start_ms = start_of(&without);
+	bool is_never = start_ms == SCHED_NEVER_MS;
+	if (head->in.gang != NULL) // other nodes may be what it waits for
+		start_ms = max_i64(start_ms, reservation->start_ms);
+	bool is_later = start_of(&with) > start_ms || (is_never && misses_more(&with, &without));
+	return is_later ? blame(sim, pod, "delays one before it in the queue") : NULL;
+}
+
 static const char *check_reservations(struct sim *sim, const struct sim_pod *pod)
 {
-	struct sched_reservation reservations[SCHED_HEADS_MAX];
-	size_t count = sched_reservations(sim->core, reservations);
-	for (size_t i = 0; i < count; i++) {
-		const struct sim_pod *head = map_find(sim->pods, reservations[i].uid);
-		if (head == NULL || head->node.len > 0)
-			return "a node is reserved for a pod that does not wait";
-		bool is_of_amounts = head->in.spec->port_count == 0; // these books know no ports
-		if (!is_of_amounts || !str_eq(reservations[i].node, pod->node) ||
-		    !is_before(head, pod))
-			continue;
-		struct question with = { sim, head, NULL, pod->node };
-		struct question without = { sim, head, pod, pod->node };
-		int64_t start_ms = start_of(&without);
-		bool is_later = start_of(&with) > start_ms ||
-				(start_ms == SCHED_NEVER_MS && misses_more(&with, &without));
-		if (is_later)
-			return blame(sim, pod, "delays one before it in the queue");
-	}
-	return NULL;
+	enum { RESERVATIONS_MAX = 1024 };
+	struct sched_reservation reservations[RESERVATIONS_MAX];
+	size_t count = sched_reservations(sim->core, reservations, RESERVATIONS_MAX);
+	const char *broken = NULL;
+	for (size_t i = 0; i < count && broken == NULL; i++)
+		broken = check_reservation(sim, pod, &reservations[i]);
+	return broken;
 }
 
 const char *checker_bind(struct sim *sim, struct sim_pod *pod, const struct sched_decision *bind)
@@ -309,7 +321,7 @@ const char *checker_quiet(struct sim *sim)
 			return blame(sim, pod, "waits without a reason");
 		bool is_retry =
 			(codes_of(&explanation.facts) & UINT64_C(1) << SCHED_CODE_BIND_FAILED) != 0;
-		if (is_retry)
+		if (is_retry || pod->in.gang != NULL)
 			continue;
 		if (sched_feasible(sim->core, pod->in.namespace_, pod->in.name, &node, 1) > 0)
 			return blame(sim, pod, "waits and could run");
@@ -318,5 +330,6 @@ const char *checker_quiet(struct sim *sim)
 		    codes_of(&explanation.facts) != pod->told_codes)
 			return blame(sim, pod, "was told reasons that no longer hold");
 	}
-	return sched_check(sim->core);
+	const char *broken = checker_gangs(sim);
+	return broken == NULL ? sched_check(sim->core) : broken;
 }

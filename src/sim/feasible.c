@@ -61,6 +61,7 @@ int run_feasible(const char *file)
 		.scenario = &scenario, .core = sched_new(0), .pods = map_new(0), .takes_all = true
 	};
 	storage_init(&sim);
+	checker_gang_init(&sim);
 	sim.checker = checker_new(scenario.arena);
 	int code = 0;
 	for (size_t i = 0; i < scenario.object_count && code == 0; i++) {
@@ -74,6 +75,7 @@ int run_feasible(const char *file)
 	sched_free(sim.core);
 	map_free(sim.pods);
 	storage_done(&sim);
+	checker_gang_done(&sim);
 	checker_free(sim.checker);
 	scenario_done(&scenario);
 	return code;

@@ -152,12 +152,13 @@ static int run(const struct queue_options *options)
 	struct queue_policy policy;
 	if (queue_policy_load(options->policy, &policy, &err) == ERR_OK &&
 	    read_inputs(arena, options, &jobs, &err) == ERR_OK) {
-		size_t dropped = drop_too_large(&jobs, options->cluster.gpus);
+		size_t dropped =
+			drop_too_large(&jobs, options->cluster.nodes * options->cluster.gpus);
 		if (dropped + jobs.left_out > 0)
 			(void)fprintf(
 				stderr,
 				"gpuaas-sim: left out: %zu lines without whole GPUs or times, "
-				"%zu jobs of more GPUs than a node has\n",
+				"%zu jobs of more GPUs than there are\n",
 				jobs.left_out, dropped);
 		const char *broken = queue_run(&jobs, &options->cluster, &policy);
 		if (broken != NULL) {

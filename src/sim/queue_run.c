@@ -6,7 +6,7 @@
 #include "sim/queue.h"
 #include "sim/sim.h"
 
-enum { UID_BYTES = 16 };
+enum { UID_BYTES = 32, RESERVATIONS_MAX = 1024 };
 
 struct player {
 	struct queue_jobs *jobs;
@@ -15,61 +15,104 @@ struct player {
 	struct events *ends;
 	struct map *waiting; // uid -> job
 	size_t next, fed;    // jobs submitted, and given to the core
+	int64_t node_gpus;
 	int64_t now_ms;
 };
 
-static struct str uid_of(const struct player *player, const struct queue_job *job,
+// A job of more GPUs than a node has is a gang of full nodes, and of what is left over.
+static int64_t members_of(const struct player *player, const struct queue_job *job)
+{
+	return job->gpus <= player->node_gpus ? 1 : (job->gpus - 1) / player->node_gpus + 1;
+}
+
+static struct str uid_of(const struct player *player, const struct queue_job *job, int64_t member,
 			 char out[UID_BYTES])
 {
-	(void)snprintf(out, UID_BYTES, "%010zu", (size_t)(job - player->jobs->items));
+	int len = snprintf(out, UID_BYTES, "%010zu", (size_t)(job - player->jobs->items));
+	if (member > 0)
+		(void)snprintf(out + len, (size_t)(UID_BYTES - len), "-%04lld", (long long)member);
 	return str_of(out);
 }
 
-static void feed(struct player *player, struct queue_job *job, struct str node)
+static void feed(struct player *player, struct queue_job *job, int64_t member, struct str node)
 {
-	char uid[UID_BYTES];
-	struct sched_amount amount = { STR(FEED_GPU_RESOURCE), job->gpus };
-	struct sched_gpu_ask ask = { STR("job"), SCHED_APP, job->gpus };
+	char uid[UID_BYTES], gang[UID_BYTES];
+	int64_t members = members_of(player, job);
+	int64_t gpus = min_i64(player->node_gpus, job->gpus - member * player->node_gpus);
+	gpus = members == 1 ? job->gpus : gpus;
+	struct sched_amount amount = { STR(FEED_GPU_RESOURCE), gpus };
+	struct sched_gpu_ask ask = { STR("job"), SCHED_APP, gpus };
 	struct sched_spec spec = { .amounts = &amount,
 				   .amount_count = 1,
 				   .gpu_asks = &ask,
 				   .gpu_ask_count = 1,
-				   .gpu_count = job->gpus,
+				   .gpu_count = gpus,
 				   .duration_s = (job->duration_ms + 999) / 1000 };
-	struct sched_pod_in in = { .uid = uid_of(player, job, uid),
+	struct sched_gang_in terms = { .name = uid_of(player, job, 0, gang), .min = members };
+	struct sched_pod_in in = { .uid = uid_of(player, job, member, uid),
 				   .namespace_ = STR("jobs"),
-				   .name = uid_of(player, job, uid),
+				   .name = uid_of(player, job, member, uid),
 				   .node = node,
 				   .created_s = job->submit_ms / 1000,
 				   .priority = player->policy->uses_priority ? job->priority : 0,
 				   .is_ours = true,
-				   .spec = &spec };
+				   .spec = &spec,
+				   .gang = members > 1 ? &terms : NULL };
 	if (node.len == 0)
 		(void)map_set(player->waiting, in.uid, job);
 	sched_pod_set(player->core, &in);
 }
 
+static void feed_all(struct player *player, struct queue_job *job)
+{
+	int64_t members = members_of(player, job);
+	if (members > SCHED_GANG_MAX)
+		return; // no cluster of this tool has so many nodes
+	for (int64_t i = 0; i < members; i++)
+		feed(player, job, i, STR(""));
+}
+
+static int64_t member_no(struct str uid)
+{
+	struct str first, rest = uid;
+	int64_t number = 0;
+	(void)str_split_next(&rest, '-', &first);
+	return rest.len > 0 && str_to_i64(rest, &number) ? number : 0;
+}
+
 static const char *start(struct player *player, const struct sched_decision *bind)
 {
+	int64_t member = member_no(bind->uid);
 	struct queue_job *job = map_remove(player->waiting, bind->uid);
+	bool is_first = job != NULL && job->start_ms < 0;
 	if (job == NULL)
 		return "a job was started twice";
+	if (!is_first && job->start_ms != player->now_ms)
+		return "a gang was started in part";
 	char node[64];
 	(void)snprintf(node, sizeof node, STR_FMT, STR_ARG(bind->node));
 	job->start_ms = player->now_ms;
 	job->end_ms = player->now_ms + job->duration_ms;
-	feed(player, job, str_of(node));
-	events_add(player->ends,
-		   (struct event){ .at_ms = job->end_ms,
-				   .bind_no = (uint32_t)(job - player->jobs->items) });
+	feed(player, job, member, str_of(node));
+	if (is_first)
+		events_add(player->ends,
+			   (struct event){ .at_ms = job->end_ms,
+					   .bind_no = (uint32_t)(job - player->jobs->items) });
 	return NULL;
+}
+
+static void end(struct player *player, struct queue_job *job)
+{
+	char uid[UID_BYTES];
+	for (int64_t i = 0; i < members_of(player, job); i++)
+		sched_pod_remove(player->core, uid_of(player, job, i, uid));
 }
 
 // The first promise is kept: it is what would be shown to who waits.
 static void note_reservations(struct player *player)
 {
-	struct sched_reservation reservations[SCHED_HEADS_MAX];
-	size_t count = sched_reservations(player->core, reservations);
+	struct sched_reservation reservations[RESERVATIONS_MAX];
+	size_t count = sched_reservations(player->core, reservations, RESERVATIONS_MAX);
 	for (size_t i = 0; i < count; i++) {
 		struct queue_job *job = map_find(player->waiting, reservations[i].uid);
 		if (job != NULL && job->reserved_ms < 0 &&
@@ -84,7 +127,7 @@ static const char *decide(struct player *player)
 	for (;;) {
 		bool is_next = !player->policy->is_strict || map_count(player->waiting) == 0;
 		while (player->fed < player->next && is_next) {
-			feed(player, &player->jobs->items[player->fed++], STR(""));
+			feed_all(player, &player->jobs->items[player->fed++]);
 			is_next = !player->policy->is_strict;
 		}
 		if (!sched_next(player->core, player->now_ms, &decision))
@@ -113,10 +156,7 @@ static const char *play(struct player *player)
 	while (advance(player)) {
 		int64_t at_ms;
 		while (events_first(player->ends, &at_ms) && at_ms <= player->now_ms) {
-			char uid[UID_BYTES];
-			size_t i = events_take(player->ends).bind_no;
-			sched_pod_remove(player->core,
-					 uid_of(player, &player->jobs->items[i], uid));
+			end(player, &player->jobs->items[events_take(player->ends).bind_no]);
 		}
 		while (player->next < player->jobs->count &&
 		       player->jobs->items[player->next].submit_ms <= player->now_ms)
@@ -149,6 +189,7 @@ const char *queue_run(struct queue_jobs *jobs, const struct queue_cluster *clust
 				 .policy = policy,
 				 .core = sched_new(0),
 				 .ends = events_new(),
+				 .node_gpus = cluster->gpus,
 				 .waiting = map_new(0) };
 	sched_heads_set(player.core, policy->heads_per_pool);
 	add_nodes(player.core, cluster);

@@ -64,6 +64,7 @@ static void on_pod_event(struct sim *sim, const struct event *event)
 		on_bound(sim, pod);
 	} else if (event->kind == EVENT_BIND_FAILED) {
 		checker_release(sim, pod);
+		checker_gang_excuse(sim, pod);
 		pod->node = STR("");
 		sched_bind_failed(sim->core, pod->uid, sim->now_ms);
 	} else {
@@ -155,6 +156,7 @@ int run_on(struct scenario *scenario, const struct run_options *options, FILE *o
 	sim.pods = map_new(0);
 	storage_init(&sim);
 	sim.events = events_new();
+	checker_gang_init(&sim);
 	sim.checker = checker_new(scenario->arena);
 	for (size_t i = 0; i < scenario->object_count; i++) {
 		const struct sim_object *object = &scenario->objects[i];
@@ -170,6 +172,7 @@ int run_on(struct scenario *scenario, const struct run_options *options, FILE *o
 	map_free(sim.pods);
 	storage_done(&sim);
 	events_free(sim.events);
+	checker_gang_done(&sim);
 	checker_free(sim.checker);
 	return code;
 }

@@ -62,6 +62,7 @@ struct sim {
 	struct map *pods;                    // uid -> sim_pod
 	struct map *storage[SCHED_STORAGES]; // key -> sched_storage_in, as the core was told
 	struct events *events;
+	struct map *gangs; // of check_gang.c
 	struct checker *checker;
 	bool takes_all; // pods of other schedulers count as ours
 	uint64_t pod_no;
@@ -117,6 +118,14 @@ const char *share_books_take(struct share_books *books, const struct sim_pod *po
 			     const struct sched_decision *bind);
 void share_books_release(struct share_books *books, const struct sim_pod *pod);
 struct share_books *checker_shares(struct checker *checker);
+
+// check_gang.c
+void checker_gang_init(struct sim *sim);
+void checker_gang_done(struct sim *sim);
+// A bind of the pod failed, or it went: its gang may be there in part for a while.
+void checker_gang_excuse(struct sim *sim, const struct sim_pod *pod);
+const char *checker_gangs(struct sim *sim);
+bool checker_gang_is_even(const struct sim *sim, const struct sim_pod *head);
 
 // run.c, feasible.c, write.c; each returns an exit code
 struct run_options {

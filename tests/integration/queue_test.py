@@ -116,9 +116,41 @@ def test_a_big_job_is_not_starved_and_costs_little(tmp_path):
     assert used(rows) >= 0.95 * used(alone)
 
 
+# The same with whole nodes: small jobs take one, the big one is a gang of all eight.
+def test_a_gang_of_all_nodes_is_not_starved_and_costs_little(tmp_path):
+    small = [(int(i * 71.43), 8, 600) for i in range(600)]
+    short = [(660 + 60 * i, 8, 45) for i in range(8)]  # they end before the gang can start
+    jobs = sorted([*small, *short, (600, 64, 600)])
+    gang = str(jobs.index((600, 64, 600)))
+    rows = play(tmp_path, tiresias(jobs), "8x8", "default")
+    starved = play(tmp_path, tiresias(jobs), "8x8", "priority")
+    assert rows[gang]["start_s"] == rows[gang]["reserved_start_s"] == 1200
+    assert starved[gang]["start_s"] > 12 * 3600
+    passed = [r for job, r in rows.items() if r["end_s"] - r["start_s"] == 45 and r["start_s"] < 1200]
+    assert len(passed) >= 6 and all(r["end_s"] <= 1200 for r in passed)
+    until = 36000
+
+    def used(rows):
+        return sum(r["gpus"] * max(0, min(until, r["end_s"]) - min(until, r["start_s"])) for r in rows.values())
+    alone = play(tmp_path, tiresias(sorted([*small, *short])), "8x8", "default")
+    assert used(rows) >= 0.95 * used(alone)
+
+
+# scheduler-plugins 713 and 114: gangs that hold a part of what they need wait for each other for ever.
+@pytest.mark.parametrize("policy", ("default", "priority", "easy"))
+@pytest.mark.parametrize("seed", range(4))
+def test_gangs_never_hold_each_other_up(tmp_path, policy, seed):
+    rng = random.Random(seed)
+    jobs = [(15 * i, rng.choice((1, 2, 4, 8, 12, 16)), 30) for i in range(60)]
+    rows = play(tmp_path, tiresias(jobs), "2x8", policy)
+    assert all(r["end_s"] == r["start_s"] + 30 for r in rows.values()) and len(rows) == 60
+    for at in sorted({r["start_s"] for r in rows.values()}):
+        assert sum(r["gpus"] for r in rows.values() if r["start_s"] <= at < r["end_s"]) <= 16
+
+
 def test_speed_and_left_out(tmp_path):
     text = OPENB + ("a,1,1,2,1000,,LS,Running,100,160,110\nb,1,1,1,500,,LS,Running,0,9,0\n"
-                    "c,1,1,1,1000,,BE,Pending,5,,\nd,1,1,9,1000,,BE,Running,5,9,5\n")
+                    "c,1,1,1,1000,,BE,Pending,5,,\nd,1,1,17,1000,,BE,Running,5,9,5\n")
     rows = play(tmp_path, text, "2x8", form="openb", more=("--speed", "2.5"))
     assert rows == {"a": {"submit_s": 40, "start_s": 40, "end_s": 90, "gpus": 2, "preemptions": 0,
                           "reserved_start_s": None}}

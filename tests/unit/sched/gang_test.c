@@ -36,7 +36,7 @@
 
 static const struct {
 	const char *name, *yaml;
-	const char *lines[12]; // ends with NULL; then there must be nothing more
+	const char *lines[14]; // ends with NULL; then there must be nothing more
 } CASES[] = {
 	{ "all start together",
 	  NODE("a", "4", "r") NODE("b", "4", "r") MEMBER("m1", "2", "4") MEMBER("m2", "2", "4"),
@@ -140,6 +140,28 @@ static const struct {
 			"pod-group.scheduling.sigs.k8s.io/min-available: '2'",
 			"1"),
 	    "bind m1 a []", "bind m2 a []" } },
+	{ "nodes are kept for all of the gang; who ends before passes",
+	  NODE("a", "4", "r") NODE("b", "4", "r") FULL("x", LASTS("100"), "4", ON("a")) FULL(
+		  "y", LASTS("50"), "4", ON("b")) MEMBER("m1", "2", "4") MEMBER("m2", "2", "4"),
+	  { "wait m1 " NO_ROOM("2 pods", "0 pods") " " SHORT("2", "4", "0"),
+	    "wait m2 " NO_ROOM("2 pods", "0 pods") " " SHORT("2", "4", "0"), "@51000", "-y",
+	    "wait m1 " NO_ROOM("2 pods", "1 pod") " " SHORT("1", "4", "0"),
+	    "wait m2 " NO_ROOM("2 pods", "1 pod") " " SHORT("1", "4", "0"),
+	    "+" FULL("s", LASTS("49"), "4", ""), "bind s b []", "-s",
+	    "+" FULL("t", LASTS("50"), "4", ""),
+	    "wait t " SHORT("1", "4", "0") " ReservedForHead:1(50 s/49 s)" } },
+	{ "what the gang leaves is free",
+	  NODE("a", "4", "r") NODE("b", "4", "r") FULL("x", LASTS("100"), "4", ON("a")) MEMBER(
+		  "m1", "2", "3") MEMBER("m2", "2", "3") POD("z", "1", "") POD("zz", "1", ""),
+	  { "bind z b []", "wait m1 " NO_ROOM("2 pods", "1 pod") " " SHORT("1", "3", "0"),
+	    "wait m2 " NO_ROOM("2 pods", "1 pod") " " SHORT("1", "3", "0"),
+	    "wait zz " SHORT("1", "1", "0") " ReservedForHead:1(an unknown time/100 s)" } },
+	{ "a gang that could never be whole keeps no node",
+	  NODE("a", "4", "r") MEMBER("m1", "2", "4") MEMBER("m2", "2", "4") POD("z", "4", ""),
+	  { "bind z a []", "wait m1 " NO_ROOM("2 pods", "1 pod"),
+	    "wait m2 " NO_ROOM("2 pods", "1 pod"), "@5000",
+	    "wait m1 " NO_ROOM("2 pods", "0 pods") " " SHORT("1", "4", "0"),
+	    "wait m2 " NO_ROOM("2 pods", "0 pods") " " SHORT("1", "4", "0") } },
 	{ "affinity inside of the gang",
 	  NODE("a", "4", "r") NODE("b", "4", "s") FULL(
 		  "m1", OF("g", "2"), "1",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The policies that are built in. Only the ratio of weights counts. default and energy were found
 // with "gpuaas-sim tune" and steps by hand, on seeds 100 to 301 of openb.
+#include "gpu/power.h"
 #include "sched/score.h"
 
 const char *const SCORE_KIND_NAMES[SCORE_KINDS] = { "cpu", "share", "one", "many" };
@@ -61,6 +62,13 @@ static const struct score_policy TOPOLOGY = {
 };
 
 static const struct score_policy FGD = { .is_level = true };
+
+struct score_power score_power_of(struct str model)
+{
+	const struct gpu_power *power = gpu_power_of(model);
+	return (struct score_power){ power->gpu_idle_w, power->gpu_full_w, power->node_idle_w,
+				     power->node_full_w, power->node_asleep_w };
+}
 
 bool score_policy_find(struct str name, struct score_policy *ret)
 {

@@ -13,6 +13,7 @@
 #include "sched/view.h"
 
 struct sched;
+struct score_policy;
 
 struct sched_taint {
 	struct str key, value, effect;
@@ -97,6 +98,8 @@ struct sched *sched_new(uint64_t seed);
 void sched_free(struct sched *sched); // NULL allowed
 // How many waiting pods of each pool (nodes that suit them, whatever is free) get a node reserved.
 void sched_heads_set(struct sched *sched, size_t per_pool); // 1 unless said; 0: none
+// Chooses among the nodes that fit (score.h); "default" unless said.
+void sched_policy_set(struct sched *sched, const struct score_policy *policy);
 
 void sched_node_set(struct sched *sched, const struct sched_node_in *node);
 void sched_node_remove(struct sched *sched, struct str name);

@@ -91,6 +91,7 @@ struct score {
 
 // Built in: default, fgd, pack, spread, energy, topology; false: no such name.
 MUST_USE bool score_policy_find(struct str name, struct score_policy *ret);
+struct score_power score_power_of(struct str model); // from the table in gpu/power.h
 score_kind score_kind_of(const struct score_ask *ask);
 bool score_asks_equal(const struct score_ask *a, const struct score_ask *b);
 bool score_fits(const struct score_node *node, const struct score_ask *ask);

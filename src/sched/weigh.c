@@ -18,7 +18,8 @@ struct weigh {
 	struct board *board;
 	struct map *items; // by ask
 	int64_t pods, next_build;
-	bool is_known;
+	bool is_known;        // the demand, or that the policy does without
+	bool is_named;        // the policy was chosen
 	bool *is_stale;       // by slot: the board has not seen its last change
 	uint32_t *built_gpus; // by slot: as the demand counted them
 	uint32_t slot_cap, changed_sizes;
@@ -37,6 +38,21 @@ struct weigh *weigh_new(void)
 	weigh->next_build = WEIGH_PODS_MIN;
 	free(score);
 	return weigh;
+}
+
+void weigh_set_policy(struct weigh *weigh, const struct score_policy *policy)
+{
+	struct score *score = core_alloc(1, sizeof *score);
+	*score = weigh->board->score;
+	weigh->is_named = memcmp(&score->policy, policy, sizeof *policy) != 0;
+	score->policy = *policy;
+	board_set_score(weigh->board, score);
+	free(score);
+}
+
+void sched_policy_set(struct sched *sched, const struct score_policy *policy)
+{
+	weigh_set_policy(sched->weigh, policy);
 }
 
 static void free_items(struct weigh *weigh)
@@ -189,12 +205,15 @@ static void build(struct sched *sched, struct weigh *weigh)
 		items[count++].ask.models = mask_of(weigh, &item->models);
 	}
 	*score = weigh->board->score;
+	for (uint32_t i = 0; i < weigh->model_count; i++)
+		score->power[i] = score_power_of(str_of(weigh->models[i]));
 	demand_build(&score->demand, items, count, gpus);
 	board_set_score(weigh->board, score);
 	weigh->changed_sizes = 0;
 	weigh->is_known = true;
 	// While there is little history it doubles before it counts anew.
 	weigh->next_build = min_i64(2 * weigh->pods, weigh->pods + WEIGH_HISTORY_MAX / 4);
+	weigh->next_build = max_i64(weigh->next_build, WEIGH_PODS_MIN);
 	free(items);
 	free(score);
 }
@@ -225,7 +244,7 @@ void weigh_touch(struct weigh *weigh, uint32_t slot)
 struct board_row *weigh_row(struct sched *sched, const struct sched_spec *spec)
 {
 	struct weigh *weigh = sched->weigh;
-	bool is_due = weigh->pods >= weigh->next_build ||
+	bool is_due = weigh->pods >= weigh->next_build || (weigh->is_named && !weigh->is_known) ||
 		      (weigh->is_known && weigh->changed_sizes > 8 + sched->slot_count / 8);
 	reserve(weigh, sched->slot_cap);
 	if (is_due && sched->slot_count > 0)

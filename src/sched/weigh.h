@@ -10,6 +10,8 @@
 enum { WEIGH_PODS_MIN = 100, WEIGH_HISTORY_MAX = 32768, WEIGH_ITEMS_MAX = 4096 };
 
 struct weigh *weigh_new(void);
+// Another policy than default: its costs count from the first pod on, also without a demand.
+void weigh_set_policy(struct weigh *weigh, const struct score_policy *policy);
 void weigh_free(struct weigh *weigh);
 // A pod came that this scheduler decides about.
 void weigh_note(struct weigh *weigh, const struct sched_spec *spec);

@@ -12,6 +12,8 @@ static int run_command(int argc, char **argv)
 			options.file = name;
 		} else if (strcmp(name, "--out") == 0 && has_value) {
 			options.out = argv[++i];
+		} else if (strcmp(name, "--policy") == 0 && has_value) {
+			options.policy = argv[++i];
 		} else if (strcmp(name, "--seed") == 0 && has_value) {
 			if (!usage_number(argv[++i], INT64_MAX, &options.seed))
 				return usage_fail("--seed is a number");

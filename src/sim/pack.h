@@ -50,11 +50,9 @@ struct pack_options {
 void pack_run(const struct pack_case *pack_case, const struct openb_order *order,
 	      const struct pack_options *options, struct pack_result *ret);
 
-// pack_policy.c: name of a built-in policy or path of a file.
+// Name of a built-in policy or path of a file.
 MUST_USE err_status pack_policy_load(const char *name_or_path, struct score_policy *ret,
 				     struct err *err);
-MUST_USE err_status pack_policy_parse(struct str text, struct score_policy *ret, struct err *err);
-void pack_policy_format(const struct score_policy *policy, struct buf *out);
 
 // Inside of a run, for pack.c and moves.c.
 struct placed {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the lists to what the core scores: models as bits, pods as asks, the demand.
 #include "base/map.h"
-#include "gpu/power.h"
 #include "sim/pack.h"
 
 enum { MODEL_UNKNOWN = SCORE_MODELS_MAX - 1 }; // no node has it
@@ -35,11 +34,7 @@ static err_status add_nodes(struct arena *arena, struct pack_case *ret, struct m
 		if (model_i == MODEL_UNKNOWN) {
 			model_i = models->count++;
 			models->names[model_i] = node->model;
-			const struct gpu_power *power = gpu_power_of(node->model);
-			ret->power[model_i] =
-				(struct score_power){ power->gpu_idle_w, power->gpu_full_w,
-						      power->node_idle_w, power->node_full_w,
-						      power->node_asleep_w };
+			ret->power[model_i] = score_power_of(node->model);
 		}
 		ret->models[i] = model_i;
 		gpus[model_i] += node->gpu_count;

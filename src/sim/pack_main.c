@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuaas-sim pack: options, files in, curve and summary out.
+#include "sched/policy_file.h"
 #include "sim/pack.h"
 #include "sim/tune.h"
 #include "sim/usage.h"
@@ -22,6 +23,18 @@ static err_status read_file(struct arena *arena, const char *path, struct openb_
 		return err->status;
 	*ret = (struct openb_file){ path, arena_dup(arena, buf_str(&content)) };
 	return ret->text.data != NULL ? ERR_OK : err_set(err, ERR_LIMIT, "%s: no memory", path);
+}
+
+err_status pack_policy_load(const char *name_or_path, struct score_policy *ret, struct err *err)
+{
+	AUTO(buf_done) struct buf content = { .limit = POLICY_FILE_MAX_BYTES };
+	if (score_policy_find(str_of(name_or_path), ret))
+		return ERR_OK;
+	if (fs_read(name_or_path, POLICY_FILE_MAX_BYTES, &content, err) != ERR_OK)
+		return err_wrap(err, "policy (neither built in nor a file that can be read)");
+	if (policy_file_parse(buf_str(&content), ret, err) != ERR_OK)
+		return err_wrap(err, "%s", name_or_path);
+	return ERR_OK;
 }
 
 err_status pack_case_load(struct arena *arena, const char *nodes_path, const char *pods_path,

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "sim/pack.h"
 #include "sim/sim.h"
 
 #include <errno.h>
@@ -145,14 +146,25 @@ static int finish(struct sim *sim, const char *broken, const struct err *err)
 	return 0;
 }
 
+static int fail(const struct err *err)
+{
+	(void)fprintf(stderr, "gpuaas-sim: %s\n", err->text);
+	return err_exit_code(err->status);
+}
+
 int run_on(struct scenario *scenario, const struct run_options *options, FILE *out)
 {
+	struct score_policy policy;
 	struct err err = { .status = ERR_OK };
 	struct sim sim = { .scenario = scenario,
 			   .out = out,
 			   .bind_failures_permille = (uint64_t)options->bind_failures_permille };
+	if (options->policy != NULL && pack_policy_load(options->policy, &policy, &err) != ERR_OK)
+		return fail(&err);
 	rng_init(&sim.rng, (uint64_t)options->seed);
 	sim.core = sched_new(rng_next(&sim.rng));
+	if (options->policy != NULL)
+		sched_policy_set(sim.core, &policy);
 	sim.pods = map_new(0);
 	storage_init(&sim);
 	sim.events = events_new();
@@ -175,12 +187,6 @@ int run_on(struct scenario *scenario, const struct run_options *options, FILE *o
 	checker_gang_done(&sim);
 	checker_free(sim.checker);
 	return code;
-}
-
-static int fail(const struct err *err)
-{
-	(void)fprintf(stderr, "gpuaas-sim: %s\n", err->text);
-	return err_exit_code(err->status);
 }
 
 int run_scenario(const struct run_options *options)

@@ -130,6 +130,7 @@ bool checker_gang_is_even(const struct sim *sim, const struct sim_pod *head);
 // run.c, feasible.c, write.c; each returns an exit code
 struct run_options {
 	const char *file, *out;
+	const char *policy; // name or file; NULL: the core's own
 	int64_t seed, bind_failures_permille;
 };
 int run_scenario(const struct run_options *options);

@@ -6,6 +6,7 @@
 #include "sim/tune.h"
 
 #include "base/rng.h"
+#include "sched/policy_file.h"
 #include "sys/fs.h"
 
 #include <math.h>
@@ -116,7 +117,7 @@ static struct score_policy mutate(struct tune *tune)
 static err_status write_best(const struct tune *tune, struct err *err)
 {
 	AUTO(buf_done) struct buf out = { .limit = 1 << 16 };
-	pack_policy_format(&tune->best, &out);
+	policy_file_format(&tune->best, &out);
 	return fs_write_atomic(tune->options->out, buf_str(&out), 0644, err);
 }
 
@@ -178,8 +179,9 @@ int tune_run(const struct tune_options *options)
 	AUTO(arena_freep) struct arena *arena = arena_new(TUNE_ARENA_MAX_BYTES);
 	struct tune tune = { .options = options, .arena = arena };
 	rng_init(&tune.rng, (uint64_t)options->seed);
-	if (pack_policy_load(options->policy, &tune.best, &err) == ERR_OK &&
-	    load(&tune, &err) == ERR_OK)
+	if (pack_policy_load(options->policy, &tune.best, &err) == ERR_OK && tune.best.is_level)
+		(void)err_set(&err, ERR_INVALID, "the policy fgd has no weights to begin with");
+	if (err.status == ERR_OK && load(&tune, &err) == ERR_OK)
 		(void)search(&tune, &err);
 	if (err.status != ERR_OK)
 		(void)fprintf(stderr, "gpuaas-sim: %s\n", err.text);

@@ -6,6 +6,7 @@
 
 static const char USAGE[] =
 	"usage: gpuaas-sim run FILE.yaml [--seed N] [--out FILE.jsonl] [--bind-failures PERMILLE]\n"
+	"           [--policy default|pack|spread|energy|topology|fgd|FILE]\n"
 	"       gpuaas-sim feasible FILE.yaml\n"
 	"       gpuaas-sim pack --nodes N.csv --pods P.csv [--order O.txt] [--rank R.txt]\n"
 	"           [--seed S] --policy fgd|default|pack|spread|energy|topology|FILE [--moves K]\n"

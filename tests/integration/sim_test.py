@@ -37,6 +37,35 @@ def test_a_whole_node_waits_with_its_reason_and_then_runs(tmp_path):
     assert len(set(last["devices"])) == 8 and last["t_ms"] > 50000
 
 
+def placed(tmp_path, policy):
+    """Where each of four pods with a GPU goes, of two nodes with eight."""
+    objects = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": name},
+                "status": {"allocatable": {"cpu": "64", "memory": "256Gi", "pods": "110", "nvidia.com/gpu": "8"},
+                           "conditions": [{"type": "Ready", "status": "True"}]}} for name in "ab"]
+    objects += [{"apiVersion": "v1", "kind": "Pod",
+                 "metadata": {"name": f"p{i}", "namespace": "t", "annotations": {"sim.gpuaas.io/at": str(i)}},
+                 "spec": {"schedulerName": "gpuaas", "containers": [
+                     {"name": "m", "image": "x", "resources": {"limits": {"cpu": "1", "nvidia.com/gpu": "1"}}}]}}
+                for i in range(4)]
+    scenario = tmp_path / "policy.yaml"
+    scenario.write_text("\n---\n".join(json.dumps(o) for o in objects))
+    done = sim("run", scenario, "--policy", policy)
+    assert done.returncode == 0, done.stderr
+    return [d["node"] for d in map(json.loads, done.stdout.splitlines()) if d["verb"] == "bind"]
+
+
+def test_the_policy_chooses_the_node(tmp_path):
+    assert placed(tmp_path, "default") == placed(tmp_path, "energy") == list("aaaa")
+    assert placed(tmp_path, "spread") == list("abab")
+    weights = tmp_path / "weights.yaml"
+    weights.write_text("base: default\nweights: {one: {gpu_left: -1000000}}\n")  # most GPUs left, before all
+    assert placed(tmp_path, weights) == list("abab")
+    weights.write_text("base: fgd\nweights: {one: {frag: 5}}\n")
+    for policy, why in ((weights, "fgd has none"), ("/no/such/file", "does not exist")):
+        done = sim("run", SCENARIO, "--policy", policy)
+        assert done.returncode in (1, 2, 3) and why in done.stderr
+
+
 def test_the_head_of_the_queue_gets_a_node(tmp_path):
     out = tmp_path / "decisions.jsonl"
     done = sim("run", ROOT / "tests" / "scenario" / "reserved_head.yaml", "--out", out)

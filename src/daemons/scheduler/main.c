@@ -30,6 +30,8 @@ static const char USAGE[] =
 	"  --identity NAME               in the Lease (default: the host name)\n"
 	"  --lease-namespace NAME        of the Lease gpuaas-scheduler (default gpuaas-system)\n"
 	"  --scheduler-name NAME         that pods ask for (default gpuaas)\n"
+	"  --policy NAME|FILE            default, pack, spread, energy, topology, fgd, or weights\n"
+	"                                as gpuaas-sim tune writes them\n"
 	"  --log-level debug|info|warn|error\n"
 	"  --version, --help\n";
 
@@ -42,13 +44,25 @@ static int usage(const char *text)
 // -1: go on; else the exit code.
 static int read_options(int argc, char **argv, struct options *options)
 {
-	enum { KUBECONFIG = 1, PLAN_KEY, LISTEN, IDENTITY, NAMESPACE, NAME, LEVEL, VERSION, HELP };
+	enum {
+		KUBECONFIG = 1,
+		PLAN_KEY,
+		LISTEN,
+		IDENTITY,
+		NAMESPACE,
+		NAME,
+		POLICY,
+		LEVEL,
+		VERSION,
+		HELP
+	};
 	static const struct option LONG[] = { { "kubeconfig", 1, NULL, KUBECONFIG },
 					      { "plan-key", 1, NULL, PLAN_KEY },
 					      { "listen", 1, NULL, LISTEN },
 					      { "identity", 1, NULL, IDENTITY },
 					      { "lease-namespace", 1, NULL, NAMESPACE },
 					      { "scheduler-name", 1, NULL, NAME },
+					      { "policy", 1, NULL, POLICY },
 					      { "log-level", 1, NULL, LEVEL },
 					      { "version", 0, NULL, VERSION },
 					      { "help", 0, NULL, HELP },
@@ -60,6 +74,7 @@ static int read_options(int argc, char **argv, struct options *options)
 					[IDENTITY] = &options->identity,
 					[NAMESPACE] = &options->lease_namespace,
 					[NAME] = &options->scheduler_name,
+					[POLICY] = &options->policy,
 					[LEVEL] = &level };
 	int option;
 	while ((option = getopt_long(argc, argv, "", LONG, NULL)) != -1) {
@@ -92,6 +107,20 @@ static err_status load_key(struct scheduler *s, struct err *err)
 	return ERR_OK;
 }
 
+static err_status load_policy(struct scheduler *s, struct err *err)
+{
+	const char *name = s->options->policy;
+	AUTO(buf_done) struct buf content = { .limit = POLICY_FILE_MAX_BYTES };
+	s->has_policy = name != NULL;
+	if (name == NULL || score_policy_find(str_of(name), &s->policy))
+		return ERR_OK;
+	if (fs_read(name, POLICY_FILE_MAX_BYTES, &content, err) != ERR_OK)
+		return err_wrap(err, "--policy is neither built in nor a file that can be read");
+	if (policy_file_parse(buf_str(&content), &s->policy, err) != ERR_OK)
+		return err_wrap(err, "--policy %s", name);
+	return ERR_OK;
+}
+
 static err_status connect_api(struct scheduler *s, struct err *err)
 {
 	AUTO(arena_freep) struct arena *arena = arena_new(OBJECT_ARENA_BYTES);
@@ -118,7 +147,8 @@ static err_status start(struct scheduler *s, struct err *err)
 	s->waits = map_new(0);
 	s->queued_end = &s->queued;
 	s->wake = loop_timer_new(s->loop, scheduler_wake, s);
-	if (load_key(s, err) != ERR_OK || connect_api(s, err) != ERR_OK)
+	if (load_key(s, err) != ERR_OK || load_policy(s, err) != ERR_OK ||
+	    connect_api(s, err) != ERR_OK)
 		return err->status;
 	s->events = event_sink_new(s->client, "gpuaas.io/scheduler", s->options->identity);
 	if (loop_handle_signals(s->loop, NULL, NULL, err) != ERR_OK ||

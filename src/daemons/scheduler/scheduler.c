@@ -84,6 +84,8 @@ void scheduler_on_acquired(void *arg, int64_t transitions)
 	(void)transitions; // binds are fenced by the pod's UID and its node name at the API server
 	ASSERT(s->core == NULL);
 	s->core = sched_new(world_random(loop_world(s->loop)));
+	if (s->has_policy)
+		sched_policy_set(s->core, &s->policy);
 	s->counters.terms++;
 	log_kv(LOG_INFO, "leading", "identity", s->options->identity, NULL);
 	int64_t doubt_ms = s->doubt_until_ms - scheduler_now_ms(s);

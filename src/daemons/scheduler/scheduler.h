@@ -11,10 +11,12 @@
 #include "k8s/event.h"
 #include "k8s/lease.h"
 #include "k8s/watch.h"
+#include "sched/policy_file.h"
 
 struct options {
 	const char *kubeconfig; // "in-cluster" or a file; NULL: the default of kubectl
 	const char *plan_key_file, *listen, *identity, *lease_namespace, *scheduler_name;
+	const char *policy; // name or file; NULL: the core's own
 	struct str log_level;
 	bool is_dump;
 };
@@ -74,6 +76,8 @@ struct scheduler {
 	struct event_sink *events;
 	struct http_server *server;
 	struct buf plan_key;
+	struct score_policy policy;
+	bool has_policy;
 	struct sched *core; // NULL: not leading
 	struct cache caches[CACHE_KINDS];
 	struct arena *arena; // of one object, decision or message

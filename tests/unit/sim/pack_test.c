@@ -2,6 +2,7 @@
 // Lists and orders in openb's form: what is refused and how; the drawing of orders; moves; policy
 // files. What a whole run must give is in tests/integration/pack_test.py.
 #include "check.h"
+#include "sched/policy_file.h"
 #include "sim/gorand.h"
 #include "sim/pack.h"
 
@@ -158,6 +159,8 @@ static void test_policy_files(struct check *c)
 		{ "weights: {one: {frag: 5, scarce: -3}}\n", ERR_OK },
 		{ "base: best\n", ERR_INVALID },
 		{ "wights: {}\n", ERR_INVALID },
+		{ "base: fgd\n", ERR_OK },
+		{ "base: fgd\nweights: {one: {frag: 5}}\n", ERR_INVALID },
 		{ "weights: {big: {frag: 5}}\n", ERR_INVALID },
 		{ "weights: {one: {fragment: 5}}\n", ERR_INVALID },
 		{ "weights: {one: {frag: 5.5}}\n", ERR_INVALID },
@@ -169,15 +172,15 @@ static void test_policy_files(struct check *c)
 	for (size_t i = 0; i < ARRAY_COUNT(CASES); i++) {
 		struct score_policy policy;
 		struct err err = { .status = ERR_OK };
-		CHECK_INT(c, CASES[i].text, pack_policy_parse(str_of(CASES[i].text), &policy, &err),
+		CHECK_INT(c, CASES[i].text, policy_file_parse(str_of(CASES[i].text), &policy, &err),
 			  CASES[i].status);
 	}
 	struct score_policy policy, again;
 	struct err err;
 	AUTO(buf_done) struct buf text = { .limit = 1 << 16 };
 	CHECK(c, "default", score_policy_find(STR("default"), &policy));
-	pack_policy_format(&policy, &text);
-	CHECK_INT(c, "what is written", pack_policy_parse(buf_str(&text), &again, &err), ERR_OK);
+	policy_file_format(&policy, &text);
+	CHECK_INT(c, "what is written", policy_file_parse(buf_str(&text), &again, &err), ERR_OK);
 	CHECK(c, "is read", memcmp(&policy, &again, sizeof policy) == 0);
 }
 

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A policy as a file: YAML with base (a built-in policy) and weights by kind of pod and feature.
-#include "base/yaml.h"
-#include "sim/pack.h"
-#include "sys/fs.h"
+#include "sched/policy_file.h"
 
-enum { POLICY_MAX_BYTES = 64 * 1024 };
+#include "base/json.h"
+#include "base/yaml.h"
 
 static int index_of(const char *const *names, int count, const char *name)
 {
@@ -38,7 +36,7 @@ static err_status read_row(const char *kind, json_t *row, int32_t *weights, stru
 	return ERR_OK;
 }
 
-err_status pack_policy_parse(struct str text, struct score_policy *ret, struct err *err)
+err_status policy_file_parse(struct str text, struct score_policy *ret, struct err *err)
 {
 	static const char *const KEYS[] = { "base", "weights", NULL };
 	AUTO(json_decrefp) json_t *json = NULL;
@@ -51,6 +49,9 @@ err_status pack_policy_parse(struct str text, struct score_policy *ret, struct e
 		return err_set(err, ERR_INVALID, "base: name a built-in policy, such as default");
 	if (json_at(json, "weights") != NULL && !json_is_object(json_at(json, "weights")))
 		return err_set(err, ERR_INVALID, "weights: write them by kind of pod");
+	if (policy.is_level && json_object_size(json_at(json, "weights")) > 0)
+		return err_set(err, ERR_INVALID,
+			       "weights: the policy fgd has none; leave them or base out");
 	json_object_foreach(json_at(json, "weights"), kind, row)
 	{
 		int i = index_of(SCORE_KIND_NAMES, SCORE_KINDS, kind);
@@ -64,19 +65,7 @@ err_status pack_policy_parse(struct str text, struct score_policy *ret, struct e
 	return ERR_OK;
 }
 
-err_status pack_policy_load(const char *name_or_path, struct score_policy *ret, struct err *err)
-{
-	AUTO(buf_done) struct buf content = { .limit = POLICY_MAX_BYTES };
-	if (score_policy_find(str_of(name_or_path), ret))
-		return ERR_OK;
-	if (fs_read(name_or_path, POLICY_MAX_BYTES, &content, err) != ERR_OK)
-		return err_wrap(err, "policy (neither built in nor a file that can be read)");
-	if (pack_policy_parse(buf_str(&content), ret, err) != ERR_OK)
-		return err_wrap(err, "%s", name_or_path);
-	return ERR_OK;
-}
-
-void pack_policy_format(const struct score_policy *policy, struct buf *out)
+void policy_file_format(const struct score_policy *policy, struct buf *out)
 {
 	buf_put_c(out, "weights:\n");
 	for (int i = 0; i < SCORE_KINDS; i++) {

@@ -109,6 +109,7 @@ static void on_pods_change(void *arg)
 		return; // the start is not over
 	join_pods(agent);
 	resources_ask_again(agent->resources);
+	late_look(agent->late);
 }
 
 static void on_pod_deleted(void *arg, const struct pod_facts *last)
@@ -154,7 +155,10 @@ static err_status on_allocate(void *arg, const char *resource,
 	struct agent *agent = arg;
 	// With this answer the kubelet forgets whoever held these devices before.
 	holders_read_checkpoint(agent->holders);
-	err_status status = grant_allocate(&agent->grant, resource, request, out, err);
+	share_kind kind;
+	err_status status = share_kind_of(str_of(resource), &kind)
+				    ? late_allocate(agent->late, kind, request, out, err)
+				    : grant_allocate(&agent->grant, resource, request, out, err);
 	if (status == ERR_OK)
 		holders_expect(agent->holders);
 	return status;
@@ -173,6 +177,7 @@ static void on_any(void *arg)
 {
 	struct agent *agent = arg;
 	resources_check_sockets(agent->resources);
+	agent_look_at_shares(agent);
 }
 
 static void on_checkpoint(void *arg)
@@ -197,7 +202,11 @@ static void fill_layout(struct agent *agent, struct node_view *view)
 	view->sharing = sharings[offer->sharing];
 	view->mig = migs[agent->dp.mig];
 	view->problem = offer->problem;
-	for (uint32_t slot = 0; slot < offer->count; slot++)
+	if (agent->dp.has_shares)
+		view->memory_limit = dp_limit_name(agent->dp.share_limit);
+	if (agent->dp.has_shares && offer->hides_shares)
+		view->shares_why = agent_shares_why(agent);
+	for (uint32_t slot = 0; slot < offer->count; slot++) {
 		view->shares[slot] = (struct node_share){
 			.resource = offer->gpus[slot].resource,
 			.held_back = agent->handovers[slot].is_dirty ? agent->handovers[slot].reason
@@ -207,6 +216,9 @@ static void fill_layout(struct agent *agent, struct node_view *view)
 			.is_renamed = strcmp(offer->gpus[slot].resource, agent->config.resource) !=
 				      0,
 		};
+		if (offer_is_late(&offer->gpus[slot]))
+			agent_view_shared(agent, slot, &view->shares[slot]);
+	}
 }
 
 static bool node_view(void *arg, struct node_view *ret)
@@ -237,6 +249,7 @@ static void on_housekeeping(void *arg)
 		pods_prune(agent->pods);
 	join_pods(agent);
 	exporter_look(&agent->exporter);
+	late_refresh(agent->late);
 	agent_offer(agent); // also writes the CDI file anew if somebody removed it
 	if (agent->node != NULL)
 		node_writer_poke(agent->node); // writes only what differs
@@ -374,12 +387,15 @@ static err_status start_kubelet(struct agent *agent, struct err *err)
 						.arg = agent,
 						.resolve = agent_resolve,
 						.is_ready = agent_knows_devices,
+						.show_more = agent_show_shares,
 						.on_look = on_look };
 	const struct plugin_config plugin = { .dir = from->device_plugin_dir,
 					      .wait_ns = (uint64_t)from->plan_wait_ms * MS,
 					      .arg = agent,
 					      .prefer = on_prefer,
-					      .allocate = on_allocate };
+					      .allocate = on_allocate,
+					      .is_late = agent_is_late,
+					      .pre_start = agent_pre_start };
 	const struct kubelet_dir_config dir = { .dir = from->device_plugin_dir,
 						.arg = agent,
 						.on_kubelet = on_kubelet,
@@ -395,6 +411,8 @@ static err_status start_kubelet(struct agent *agent, struct err *err)
 				.expects_plans = agent->pods != NULL && from->plan_key_file != NULL,
 				.world = loop_world(agent->loop) };
 	err_status status = holders_new(agent->loop, &holders, &agent->holders, err);
+	if (status == ERR_OK)
+		status = agent_start_late(agent, err);
 	if (status == ERR_OK)
 		status = resources_new(agent->loop, &plugin, &agent->resources, err);
 	if (status == ERR_OK)
@@ -475,6 +493,7 @@ void agent_stop(struct agent *agent)
 	dp_source_free(agent->source);
 	node_label_free(agent->label);
 	loop_timer_free(agent->settle);
+	late_free(agent->late);
 	holders_free(agent->holders);
 	push_free(agent->push);
 	node_writer_free(agent->node);

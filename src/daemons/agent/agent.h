@@ -9,6 +9,7 @@
 #include "daemons/agent/dp_source.h"
 #include "daemons/agent/exporter.h"
 #include "daemons/agent/kubelet_dir.h"
+#include "daemons/agent/late.h"
 #include "daemons/agent/metrics.h"
 #include "daemons/agent/node_label.h"
 #include "daemons/agent/resources.h"
@@ -40,6 +41,7 @@ struct agent {
 	struct node_writer *node;  // NULL then
 	struct meter *meter;
 	struct holders *holders;
+	struct late *late;
 	struct push *push; // NULL: not configured
 	struct grant grant;
 	struct exporter exporter;
@@ -64,6 +66,17 @@ void agent_offer_later(void *arg);
 void agent_tell_health(struct agent *agent);
 bool agent_resolve(void *arg, uint32_t share, struct usage_holder *holder);
 bool agent_knows_devices(void *arg);
+// Of the one file; a share's is made from it.
+struct cdi_config agent_cdi_config(const struct agent *agent);
+// Shares.
+MUST_USE err_status agent_start_late(struct agent *agent, struct err *err);
+const char *agent_shares_why(const struct agent *agent); // not offered; NULL: they can be
+bool agent_is_late(const char *resource);
+void agent_pre_start(void *arg, const char *resource, struct grpc_stream *stream,
+		     struct str message);
+void agent_show_shares(void *arg);
+void agent_view_shared(const struct agent *agent, uint32_t slot, struct node_share *share);
+void agent_look_at_shares(struct agent *agent); // whether they can be offered
 // Of MIG devices: all there are, by the GPUs' order (returns how many), and which are held back.
 size_t agent_list_migs(const struct agent *agent, const struct mig_caps *caps,
 		       const struct gpu_info *gpus,

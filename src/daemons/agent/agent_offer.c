@@ -26,8 +26,11 @@ static const char *why_held_back(const struct agent *agent, uint32_t slot)
 {
 	const struct offer_gpu *offered = &agent->offer.gpus[slot];
 	uint64_t since_ns = agent->form_changed_ns[slot];
-	if (agent->offer.sharing == DP_MPS && offered->replicas > 0 &&
+	if (agent->offer.sharing == DP_MPS && offered->replicas > 0 && !offer_is_late(offered) &&
 	    !mps_is_ready(agent->dp.mps_root, offered->resource))
+		return "the MPS control daemon does not answer";
+	if (agent->dp.share_limit == DP_LIMIT_MPS && offer_is_late(offered) &&
+	    !mps_is_ready(agent->dp.mps_root, SHARE_MILLI_RESOURCE))
 		return "the MPS control daemon does not answer";
 	bool is_settling = since_ns != 0 && loop_now_ns(agent->loop) - since_ns < SETTLE_NS;
 	if (is_settling || offer_is_held_otherwise(offered, meter_usage(agent->meter),
@@ -81,11 +84,24 @@ static void look_at_handover(struct agent *agent, uint32_t slot)
 		monitor_processes_now(agent->monitor, slot);
 }
 
+struct cdi_config agent_cdi_config(const struct agent *agent)
+{
+	const struct dp_config *dp = &agent->dp;
+	return (struct cdi_config){
+		.dir = agent->config.cdi_dir,
+		.driver_root = agent->config.driver_root,
+		.host_root = dp->driver_root[0] == '\0' ? NULL : dp->driver_root,
+		.host_dev_root = dp->dev_root[0] == '\0' ? NULL : dp->dev_root,
+		.by_index = dp->ids_by_index,
+		.mounts = agent->config.mounts,
+		.mount_count = agent->config.mount_count,
+	};
+}
+
 static bool write_cdi(struct agent *agent)
 {
 	AUTO(mig_caps_done) struct mig_caps caps = { 0 };
 	struct mig_device migs[GPU_MAX * MIG_INSTANCES_MAX];
-	const struct dp_config *dp = &agent->dp;
 	struct gpu_info gpus[GPU_MAX];
 	struct err err;
 	size_t count = 0;
@@ -98,16 +114,8 @@ static bool write_cdi(struct agent *agent)
 				   .gpu_count = count,
 				   .migs = migs,
 				   .mig_count = agent_list_migs(agent, &caps, gpus, migs) };
-	const struct cdi_config cdi = {
-		.caps_major = caps.major,
-		.dir = agent->config.cdi_dir,
-		.driver_root = agent->config.driver_root,
-		.host_root = dp->driver_root[0] == '\0' ? NULL : dp->driver_root,
-		.host_dev_root = dp->dev_root[0] == '\0' ? NULL : dp->dev_root,
-		.by_index = dp->ids_by_index,
-		.mounts = agent->config.mounts,
-		.mount_count = agent->config.mount_count,
-	};
+	struct cdi_config cdi = agent_cdi_config(agent);
+	cdi.caps_major = caps.major;
 	if (count == 0 || cdi_write(&cdi, &parts, &err) == ERR_OK)
 		return true;
 	log_err(LOG_ERROR, "CDI specification is not written; nothing is offered", &err);
@@ -132,6 +140,7 @@ static err_status plan(struct agent *agent, const struct dp_config *dp, struct e
 		if (is_changed)
 			loop_timer_set(agent->settle, SETTLE_NS);
 	}
+	next.hides_shares = agent_shares_why(agent) != NULL;
 	agent->offer = next;
 	return ERR_OK;
 }
@@ -157,7 +166,7 @@ void agent_offer(struct agent *agent)
 	}
 	resources_offer(agent->resources, &agent->offer, monitor_gpus(agent->monitor),
 			agent->held_back);
-	if (agent->offer.sharing == DP_MPS)
+	if (agent->offer.sharing == DP_MPS || agent->dp.share_limit == DP_LIMIT_MPS)
 		loop_timer_set(agent->settle, MPS_LOOK_NS);
 }
 

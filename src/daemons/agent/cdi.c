@@ -26,13 +26,17 @@ static const char *host_root(const struct cdi_config *config)
 	return config->host_root != NULL ? config->host_root : config->driver_root;
 }
 
+void cdi_host_path(const char *root, const char *name, char out[CDI_NODE_PATH_BYTES])
+{
+	(void)snprintf(out, CDI_NODE_PATH_BYTES, STR_FMT "/dev/%s", STR_ARG(root_of(root)), name);
+}
+
 static void put_node(struct buf *out, const struct cdi_config *config, const char *name,
 		     const struct cdi_node *node)
 {
-	char path[CDI_PATH_BYTES * 2];
-	const char *root = config->host_dev_root != NULL ? config->host_dev_root
-							 : host_root(config);
-	(void)snprintf(path, sizeof path, STR_FMT "/dev/%s", STR_ARG(root_of(root)), name);
+	char path[CDI_NODE_PATH_BYTES];
+	cdi_host_path(config->host_dev_root != NULL ? config->host_dev_root : host_root(config),
+		      name, path);
 	buf_printf(out, "{\"path\":\"/dev/%s\",\"hostPath\":", name);
 	buf_put_json(out, str_of(path));
 	if (node->exists)
@@ -112,7 +116,9 @@ static void put_device(struct buf *out, const struct cdi_config *config, const s
 	char name[32];
 	(void)snprintf(name, sizeof name, "nvidia%" PRIu32, gpu->minor);
 	buf_put_c(out, "{\"name\":");
-	if (config->by_index)
+	if (config->share != NULL)
+		buf_put_json(out, str_of(config->share->name));
+	else if (config->by_index)
 		buf_printf(out, "\"%" PRIu32 "\"", gpu->index);
 	else
 		buf_put_json(out, str_of(gpu->uuid));
@@ -192,12 +198,24 @@ static void put_libraries(struct buf *out, const struct cdi_config *config,
 		buf_put_c(out, "]");
 }
 
+static void put_envs(struct buf *out, const struct cdi_share *share)
+{
+	// Runtimes with a hook of their own must add nothing to what is granted here.
+	buf_put_c(out, "\"env\":[\"NVIDIA_VISIBLE_DEVICES=void\"");
+	for (size_t i = 0; share != NULL && i < share->env_count; i++) {
+		buf_put_byte(out, ',');
+		buf_put_json(out, str_of(share->envs[i]));
+	}
+	buf_put_byte(out, ']');
+}
+
 err_status cdi_render(struct buf *out, const struct cdi_config *config,
 		      const struct cdi_parts *parts, struct err *err)
 {
 	if (parts->gpu_count == 0)
 		return err_set(err, ERR_INVALID, "a CDI specification needs at least one device");
-	buf_put_c(out, "{\"cdiVersion\":\"0.5.0\",\"kind\":\"" CDI_KIND "\",\"devices\":[");
+	buf_printf(out, "{\"cdiVersion\":\"0.5.0\",\"kind\":\"%s\",\"devices\":[",
+		   config->share == NULL ? CDI_KIND : CDI_SHARE_KIND);
 	for (size_t i = 0; i < parts->gpu_count; i++) {
 		buf_put_c(out, i == 0 ? "\n" : ",\n");
 		put_device(out, config, &parts->gpus[i], &parts->nodes[i]);
@@ -207,8 +225,8 @@ err_status cdi_render(struct buf *out, const struct cdi_config *config,
 		buf_put_c(out, ",\n");
 		put_mig(out, config, mig, node_of(parts, mig), parts->cap_nodes[i]);
 	}
-	// Runtimes with a hook of their own must add nothing to what is granted here.
-	buf_put_c(out, "\n],\"containerEdits\":{\"env\":[\"NVIDIA_VISIBLE_DEVICES=void\"]");
+	buf_put_c(out, "\n],\"containerEdits\":{");
+	put_envs(out, config->share);
 	put_control(out, config, parts);
 	put_libraries(out, config, parts);
 	buf_put_c(out, "}}\n");

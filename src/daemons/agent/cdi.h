@@ -10,7 +10,11 @@
 #define CDI_KIND "k8s.device-plugin.nvidia.com/gpu"
 #define CDI_FILE "k8s.device-plugin.nvidia.com-gpu.json"
 
-enum { CDI_MOUNTS_MAX = 16, CDI_OPTIONS_MAX = 8, CDI_PATH_BYTES = 256 };
+// Of a share, one file and one name each: names are never used again.
+#define CDI_SHARE_KIND "gpuaas.io/share"
+#define CDI_SHARE_PREFIX "gpuaas.io-share-"
+
+enum { CDI_MOUNTS_MAX = 16, CDI_OPTIONS_MAX = 8, CDI_PATH_BYTES = 256, CDI_NODE_PATH_BYTES = 512 };
 
 // A mount with placeholders {index}, {uuid} and {minor} in its paths; for MIG devices {uuid} is
 // theirs, {index} and {minor} those of their GPU.
@@ -19,6 +23,12 @@ struct cdi_mount {
 	const char *options[CDI_OPTIONS_MAX]; // none: ro, nosuid, nodev, bind
 	size_t option_count;
 	bool is_of_mig; // of MIG devices instead of whole GPUs
+};
+
+struct cdi_share {
+	const char *name;
+	const char *const *envs; // "NAME=value"
+	size_t env_count;
 };
 
 struct cdi_config {
@@ -30,6 +40,7 @@ struct cdi_config {
 	uint32_t caps_major;            // of MIG's capabilities; 0: not known
 	const struct cdi_mount *mounts; // extra ones for each device
 	size_t mount_count;
+	const struct cdi_share *share; // its one device has this name; NULL: all whole GPUs
 };
 
 struct cdi_node { // a device node, what is known of it
@@ -51,8 +62,14 @@ struct cdi_parts {
 	size_t library_count;
 };
 const char *cdi_control_name(size_t i); // "nvidiactl", ...; NULL at the end
+// Where a device node is on the host: dev/NAME of that root.
+void cdi_host_path(const char *root, const char *name, char out[CDI_NODE_PATH_BYTES]);
 MUST_USE err_status cdi_render(struct buf *out, const struct cdi_config *config,
 			       const struct cdi_parts *parts, struct err *err);
+// The path of the file that cdi_write keeps; false: it is too long.
+MUST_USE bool cdi_path(const struct cdi_config *config, char *out, size_t out_bytes);
+// Removes the files of shares whose names are not kept.
+void cdi_remove_shares(const char *dir, bool (*is_kept)(void *arg, struct str name), void *arg);
 struct cdi_node cdi_look(const char *driver_root, const char *name); // of dev/NAME
 // Looks into driver_root for what parts says of nodes, control and libraries, renders, and replaces
 // the file unless it says the same already.

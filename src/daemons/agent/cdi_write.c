@@ -75,6 +75,33 @@ static void look_at_caps(const struct cdi_config *config, const struct cdi_parts
 	}
 }
 
+bool cdi_path(const struct cdi_config *config, char *out, size_t out_bytes)
+{
+	int n = config->share == NULL ? snprintf(out, out_bytes, "%s/" CDI_FILE, config->dir)
+				      : snprintf(out, out_bytes, "%s/" CDI_SHARE_PREFIX "%s.json",
+						 config->dir, config->share->name);
+	return n > 0 && (size_t)n < out_bytes;
+}
+
+void cdi_remove_shares(const char *dir, bool (*is_kept)(void *arg, struct str name), void *arg)
+{
+	static const char prefix[] = CDI_SHARE_PREFIX;
+	DIR *stream = opendir(dir);
+	if (stream == NULL)
+		return;
+	for (struct dirent *entry; (entry = readdir(stream)) != NULL;) {
+		struct str name = str_of(entry->d_name);
+		if (!str_starts(name, str_of(prefix)))
+			continue;
+		name = str_slice(name, strlen(prefix), name.len);
+		bool is_whole = str_ends(name, STR(".json"));
+		name = str_slice(name, 0, name.len - (is_whole ? strlen(".json") : 0));
+		if (!is_whole || !is_kept(arg, name))
+			(void)unlinkat(dirfd(stream), entry->d_name, 0);
+	}
+	(void)closedir(stream);
+}
+
 err_status cdi_write(const struct cdi_config *config, struct cdi_parts *parts, struct err *err)
 {
 	struct err local;
@@ -105,12 +132,12 @@ err_status cdi_write(const struct cdi_config *config, struct cdi_parts *parts, s
 	parts->cap_nodes = NULL;
 	if (status != ERR_OK)
 		return status;
-	int n = snprintf(path, sizeof path, "%s/%s", config->dir, CDI_FILE);
-	if (n < 0 || (size_t)n >= sizeof path)
+	if (!cdi_path(config, path, sizeof path))
 		return err_set(err, ERR_INVALID, "path of the CDI folder is too long");
 	if (fs_mkdirs(config->dir, 0755, err) != ERR_OK)
 		return err_wrap(err, "CDI folder");
-	remove_leftovers(config->dir);
+	if (config->share == NULL)
+		remove_leftovers(config->dir);
 	if (fs_read(path, SPEC_MAX_BYTES, &old, NULL) == ERR_OK &&
 	    str_eq(buf_str(&old), buf_str(&text)))
 		return ERR_OK;

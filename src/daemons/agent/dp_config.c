@@ -249,6 +249,11 @@ err_status dp_config_check(struct dp_config *config, struct err *err)
 		return err_set(
 			err, ERR_INVALID,
 			"sharing.mps needs flags.mpsRoot, the folder of the control daemons");
+	if (config->has_shares && config->share_limit == DP_LIMIT_MPS &&
+	    config->mps_root[0] == '\0')
+		return err_set(err, ERR_INVALID,
+			       "sharing.shares.memoryLimit mps needs flags.mpsRoot, the folder of "
+			       "the control daemons");
 	if (config->sharing == DP_MPS && config->mig == DP_MIG_MIXED)
 		return err_set(err, ERR_INVALID,
 			       "sharing.mps: not together with migStrategy mixed; use none");

@@ -24,6 +24,7 @@ enum {
 typedef enum dp_mig { DP_MIG_NONE, DP_MIG_SINGLE, DP_MIG_MIXED } dp_mig;
 typedef enum dp_policy { DP_DISTRIBUTED, DP_PACKED } dp_policy;
 typedef enum dp_sharing { DP_EXCLUSIVE, DP_TIME_SLICED, DP_MPS } dp_sharing;
+typedef enum dp_limit { DP_LIMIT_NONE, DP_LIMIT_MPS } dp_limit; // of memory
 typedef enum dp_list {
 	DP_LIST_ENVVAR = 1,
 	DP_LIST_VOLUME_MOUNTS = 2,
@@ -61,6 +62,8 @@ struct dp_config {
 	bool fails_above_one;
 	struct dp_shared shared[DP_SHARED_MAX];
 	size_t shared_count;
+	bool has_shares; // one of them is of GPUs set aside for gpuaas.io/gpu-milli, gpu-memory
+	dp_limit share_limit; // what keeps those to their memory
 	char notes[DP_NOTES_MAX][DP_NOTE_BYTES];
 	size_t note_count;
 };
@@ -82,5 +85,6 @@ size_t dp_option_find(struct str flag, bool *ret_is_switch); // SIZE_MAX: none; 
 // name: as the value was given, for the message.
 MUST_USE err_status dp_option_set(size_t i, const json_t *value, const char *name,
 				  struct dp_config *config, struct err *err);
+const char *dp_limit_name(dp_limit limit); // as the file says it
 // Index of the option with that key below `flags` ("plugin.passDeviceSpecs"), SIZE_MAX: none.
 size_t dp_option_of_key(const char *key);

@@ -11,8 +11,10 @@ static void put_text(struct buf *out, uint32_t number, struct str text)
 		pb_put_bytes(out, number, text);
 }
 
-void dp_put_options(struct buf *out, bool prefers)
+void dp_put_options(struct buf *out, bool prefers, bool pre_starts)
 {
+	if (pre_starts)
+		pb_put_varint(out, 1, 1);
 	if (prefers)
 		pb_put_varint(out, 2, 1);
 }
@@ -23,7 +25,7 @@ void dp_put_register(struct buf *out, const struct dp_register *request)
 	put_text(out, 1, request->version);
 	put_text(out, 2, request->endpoint);
 	put_text(out, 3, request->resource);
-	dp_put_options(&options, request->prefers);
+	dp_put_options(&options, request->prefers, request->pre_starts);
 	pb_put_bytes(out, 4, buf_str(&options));
 }
 
@@ -153,8 +155,10 @@ err_status dp_read_register(struct str message, struct dp_register *ret, struct 
 		else if (is_part(&field, 4, &broken)) {
 			struct pb_reader options = pb_reader_of(field.bytes);
 			struct pb_field option;
-			while (pb_next(&options, &option))
+			while (pb_next(&options, &option)) {
+				request.pre_starts |= option.number == 1 && option.value != 0;
 				request.prefers |= option.number == 2 && option.value != 0;
+			}
 			broken = broken || options.failed;
 		}
 	}
@@ -287,5 +291,15 @@ err_status dp_read_allocate(struct arena *arena, struct str message, struct dp_a
 	err_status status = read_list(arena, message, &kind, &items, &count, err);
 	if (status == ERR_OK)
 		*ret = (struct dp_allocate_list){ items, count };
+	return status;
+}
+
+err_status dp_read_pre_start(struct arena *arena, struct str message, struct dp_ids *ret,
+			     struct err *err)
+{
+	struct dp_ids ids = { 0 };
+	err_status status = read_ids(arena, message, &ids, err);
+	if (status == ERR_OK)
+		*ret = ids;
 	return status;
 }

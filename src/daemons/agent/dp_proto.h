@@ -24,7 +24,8 @@ struct dp_ids {
 
 struct dp_register {
 	struct str version, endpoint, resource;
-	bool prefers; // GetPreferredAllocation is offered
+	bool prefers;    // GetPreferredAllocation is offered
+	bool pre_starts; // PreStartContainer is wanted
 };
 
 struct dp_device {
@@ -70,7 +71,7 @@ struct dp_allocated { // of one container
 };
 
 void dp_put_register(struct buf *out, const struct dp_register *request);
-void dp_put_options(struct buf *out, bool prefers);
+void dp_put_options(struct buf *out, bool prefers, bool pre_starts);
 void dp_put_list(struct buf *out, const struct dp_device *devices, size_t count);
 // One container's answer; called once each.
 void dp_put_preferred(struct buf *out, const struct str *ids, size_t count);
@@ -81,6 +82,9 @@ MUST_USE err_status dp_read_preferred(struct arena *arena, struct str message,
 				      struct dp_preferred_list *ret, struct err *err);
 MUST_USE err_status dp_read_allocate(struct arena *arena, struct str message,
 				     struct dp_allocate_list *ret, struct err *err);
+
+MUST_USE err_status dp_read_pre_start(struct arena *arena, struct str message, struct dp_ids *ret,
+				      struct err *err);
 
 // One device of one container in an answer of PodResources.
 struct podres_row {

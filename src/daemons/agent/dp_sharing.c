@@ -2,6 +2,7 @@
 // `sharing` of file v1: which GPUs are offered several times, and as what.
 #include "daemons/agent/dp_reader.h"
 #include "daemons/agent/offer.h"
+#include "gpu/share.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -179,9 +180,50 @@ static err_status read_kind(const struct dp_reader *reader, const json_t *kind, 
 	return ERR_OK;
 }
 
+static const char *const limit_names[] = { [DP_LIMIT_NONE] = "none", [DP_LIMIT_MPS] = "mps" };
+
+const char *dp_limit_name(dp_limit limit) { return limit_names[limit]; }
+
+static err_status take_limit(const struct dp_reader *reader, const json_t *shares)
+{
+	const json_t *value = json_object_get(shares, "memoryLimit");
+	if (value == NULL || json_is_null(value))
+		return ERR_OK;
+	for (size_t i = 0; i < ARRAY_COUNT(limit_names); i++) {
+		if (!json_is_string(value) || strcmp(json_string_value(value), limit_names[i]) != 0)
+			continue;
+		reader->config->share_limit = (dp_limit)i;
+		return ERR_OK;
+	}
+	return dp_refuse(reader, "sharing.shares.memoryLimit", "must be none or mps");
+}
+
+// GPUs that are set aside for gpuaas.io/gpu-milli and gpuaas.io/gpu-memory.
+static err_status read_shares(const struct dp_reader *reader, const json_t *shares)
+{
+	static const char *const keys[] = { "devices", "memoryLimit", NULL };
+	struct dp_config *config = reader->config;
+	struct dp_shared shared = { .resource = PREFIX "gpu",
+				    .renamed = SHARE_MILLI_RESOURCE,
+				    .replicas = SHARE_WHOLE_MILLI };
+	config->has_shares = shares != NULL && !json_is_null(shares);
+	config->share_limit = DP_LIMIT_NONE;
+	if (!config->has_shares)
+		return ERR_OK;
+	if (config->shared_count == DP_SHARED_MAX)
+		return dp_refuse(reader, "sharing.shares", "more than %d entries", DP_SHARED_MAX);
+	if (dp_only_keys(reader, shares, "sharing.shares", keys) != ERR_OK ||
+	    take_devices(reader, json_object_get(shares, "devices"), "sharing.shares.devices",
+			 &shared) != ERR_OK ||
+	    take_limit(reader, shares) != ERR_OK)
+		return ERR_INVALID;
+	config->shared[config->shared_count++] = shared;
+	return ERR_OK;
+}
+
 err_status dp_read_sharing(const struct dp_reader *reader, const json_t *sharing)
 {
-	static const char *const keys[] = { "timeSlicing", "mps", NULL };
+	static const char *const keys[] = { "timeSlicing", "mps", "shares", NULL };
 	struct dp_config *config = reader->config;
 	if (sharing == NULL || json_is_null(sharing))
 		return ERR_OK;
@@ -196,7 +238,9 @@ err_status dp_read_sharing(const struct dp_reader *reader, const json_t *sharing
 				 "not together with sharing.timeSlicing; remove one of them");
 	config->shared_count = 0;
 	config->sharing = has_mps ? DP_MPS : has_time ? DP_TIME_SLICED : DP_EXCLUSIVE;
-	if (has_time)
-		return read_kind(reader, time, "sharing.timeSlicing");
-	return has_mps ? read_kind(reader, mps, "sharing.mps") : ERR_OK;
+	if (has_time && read_kind(reader, time, "sharing.timeSlicing") != ERR_OK)
+		return ERR_INVALID;
+	if (has_mps && read_kind(reader, mps, "sharing.mps") != ERR_OK)
+		return ERR_INVALID;
+	return read_shares(reader, json_object_get(sharing, "shares"));
 }

@@ -182,6 +182,7 @@ static void on_listed(void *arg, enum grpc_code code, const char *error, struct 
 		if (holders->stats.list_failures++ % 64 == 0)
 			log_kv(LOG_WARN, "PodResources does not answer", "why", error, NULL);
 	}
+	holders->config.show_more(holders->config.arg);
 	if (is_whole)
 		usage_show_end(holders->config.usage, now_s(holders));
 	holders->config.on_look(holders->config.arg);

@@ -23,7 +23,8 @@ struct holders_config {
 	bool (*resolve)(void *arg, uint32_t share, struct usage_holder *holder);
 	// Whether all devices are known, so that an id that is not is of a device that has gone.
 	bool (*is_ready)(void *arg);
-	loop_fn *on_look; // usage was told something
+	loop_fn *show_more; // within a look: others tell usage of their holders
+	loop_fn *on_look;   // usage was told something
 };
 
 struct holders_stats {

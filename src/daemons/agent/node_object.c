@@ -131,6 +131,8 @@ static void put_device(struct buf *out, const struct node_view *view, size_t slo
 		buf_put_json(out, str_of(share->resource));
 		if (share->replicas > 1)
 			buf_printf(out, ",\"replicas\":%" PRIu32, share->replicas);
+		if (share->milli > 0)
+			buf_printf(out, ",\"milli\":%" PRIu32, share->milli);
 	}
 	buf_printf(out, ",\"healthy\":%s", is_healthy ? "true" : "false");
 	// A passing doubt is not worth a write.
@@ -149,7 +151,8 @@ struct condition {
 };
 
 static const char *const condition_types[NODE_CONDITIONS] = {
-	"DriverReady", "DevicePluginRegistered", "DevicesHealthy", "VersionsCompatible"
+	"DriverReady", "DevicePluginRegistered", "DevicesHealthy", "VersionsCompatible",
+	"SharesOffered"
 };
 
 const char *node_object_condition_type(size_t condition)
@@ -219,6 +222,12 @@ static void fill_conditions(const struct node_view *view, struct condition out[N
 	(void)snprintf(out[2].message, sizeof out[2].message, "%zu of %zu devices are healthy",
 		       healthy, known);
 	fill_versions(view, &out[3]);
+	out[4] = (struct condition){ .good = "Offered",
+				     .bad = "NotOffered",
+				     .is_true = view->shares_why == NULL };
+	(void)snprintf(out[4].message, sizeof out[4].message, "%.200s",
+		       view->shares_why == NULL ? "gpuaas.io/gpu-milli and gpuaas.io/gpu-memory"
+						: view->shares_why);
 }
 
 void node_object_conditions(const struct node_view *view, bool ret_is_true[NODE_CONDITIONS])
@@ -284,6 +293,8 @@ static void put_layout(struct buf *out, const struct node_view *view)
 		   gpu_sharing_name(view->sharing), gpu_mig_strategy_name(view->mig));
 	if (view->problem != NULL)
 		put_text(out, "problem", view->problem);
+	if (view->memory_limit != NULL)
+		put_text(out, "shareMemoryLimit", view->memory_limit);
 	buf_put_c(out, "}");
 }
 
@@ -308,7 +319,8 @@ void node_object_put_status(struct buf *out, const struct node_view *view,
 		put_layout(out, view);
 	put_problems(out, view);
 	buf_put_c(out, ",\"conditions\":[");
-	for (size_t i = 0; i < NODE_CONDITIONS; i++) {
+	size_t count = view->memory_limit == NULL ? NODE_CONDITIONS - 1 : NODE_CONDITIONS;
+	for (size_t i = 0; i < count; i++) {
 		buf_put_c(out, i == 0 ? "" : ",");
 		put_condition(out, condition_types[i], &conditions[i], conditions_t[i]);
 	}

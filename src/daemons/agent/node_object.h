@@ -22,6 +22,7 @@ struct node_share {
 	const char *resource; // under which it is offered; NULL: not known
 	uint32_t replicas;    // up to 1: whole
 	bool is_renamed;
+	uint32_t milli;                 // that are given out in shares bound late; 0: none
 	const char *held_back;          // why it is given to nobody for now; NULL: it is given
 	const struct offer_part *parts; // beside the instances; NULL: it is not offered in parts
 };
@@ -39,12 +40,15 @@ struct node_view {
 	struct node_share shares[GPU_MAX]; // by slot
 	gpu_sharing sharing;
 	gpu_mig_strategy mig;
-	const char *problem; // why nothing is offered; NULL: nothing
+	const char *problem;      // why nothing is offered; NULL: nothing
+	const char *memory_limit; // what keeps shares to their memory; NULL: none are configured
+	const char *shares_why;   // then: why they are not offered; NULL: they are
 };
 
 // Bodies of server-side apply. conditions_t: RFC 3339 of the last change of each condition,
-// in the order DriverReady, DevicePluginRegistered, DevicesHealthy, VersionsCompatible.
-enum { NODE_CONDITIONS = 4 };
+// in the order DriverReady, DevicePluginRegistered, DevicesHealthy, VersionsCompatible, and
+// SharesOffered where shares are configured.
+enum { NODE_CONDITIONS = 5 };
 void node_object_put(struct buf *out, const struct node_view *view);
 void node_object_put_status(struct buf *out, const struct node_view *view,
 			    const char *const conditions_t[NODE_CONDITIONS]);

@@ -79,7 +79,8 @@ static err_status assign(const struct dp_config *config, const char *resource,
 		return err->status;
 	uint32_t clients_max = gpu->compute_major >= MPS_CLIENTS_MAJOR ? MPS_CLIENTS_MAX
 								       : MPS_CLIENTS_OLD_MAX;
-	if (found != NULL && config->sharing == DP_MPS && found->replicas > clients_max)
+	bool is_late = found != NULL && strcmp(found->renamed, SHARE_MILLI_RESOURCE) == 0;
+	if (found != NULL && !is_late && config->sharing == DP_MPS && found->replicas > clients_max)
 		return err_set(err, ERR_INVALID,
 			       "GPU %" PRIu32 " (%s) serves at most %" PRIu32 " clients by MPS, "
 			       "not %" PRIu32 " replicas",
@@ -135,6 +136,8 @@ err_status offer_plan(const struct dp_config *config, const char *resource,
 	if (config->mig != DP_MIG_NONE &&
 	    offer_plan_parts(config, resource, gpus, find, &offer, err) != ERR_OK)
 		return err->status;
+	if (offer_check_late(&offer, gpus, err) != ERR_OK)
+		return err->status;
 	size_t resource_count = offer_resources(&offer, resources);
 	for (size_t i = 0; i < resource_count; i++) {
 		err_status status = check_size(&offer, resources[i], err);
@@ -164,7 +167,12 @@ size_t offer_resources(const struct offer *offer, const char *ret_names[OFFER_RE
 	size_t count = 0;
 	for (uint32_t slot = 0; slot < offer->count; slot++) {
 		const struct offer_gpu *gpu = &offer->gpus[slot];
-		count = add_name(ret_names, count, gpu->resource);
+		if (!offer_is_late(gpu)) {
+			count = add_name(ret_names, count, gpu->resource);
+		} else if (!offer->hides_shares) {
+			count = add_name(ret_names, count, SHARE_MILLI_RESOURCE);
+			count = add_name(ret_names, count, SHARE_MEMORY_RESOURCE);
+		}
 		for (size_t i = 0; gpu->has_parts && i < MIG_INSTANCES_MAX; i++)
 			count = add_name(ret_names, count, gpu->parts[i].resource);
 	}
@@ -174,6 +182,8 @@ size_t offer_resources(const struct offer *offer, const char *ret_names[OFFER_RE
 void offer_put_list(struct buf *out, const struct offer *offer, const char *resource,
 		    const struct monitor_gpu *gpus, const char *const held_back[GPU_MAX])
 {
+	if (offer_put_late(out, offer, resource, gpus, held_back))
+		return;
 	for (uint32_t slot = 0; slot < offer->count; slot++) {
 		const struct offer_gpu *offered = &offer->gpus[slot];
 		const struct monitor_gpu *gpu = &gpus[slot];

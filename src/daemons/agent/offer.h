@@ -8,11 +8,12 @@
 
 #include "daemons/agent/dp_config.h"
 #include "daemons/agent/monitor.h"
+#include "daemons/agent/share_ids.h"
 #include "daemons/agent/usage.h"
 
 enum {
 	OFFER_LIST_MAX_BYTES = 4 * 1024 * 1024, // of one message to the kubelet
-	OFFER_RESOURCES_MAX = DP_SHARED_MAX + 1 + GPU_MAX * MIG_INSTANCES_MAX,
+	OFFER_RESOURCES_MAX = DP_SHARED_MAX + 2 + GPU_MAX * MIG_INSTANCES_MAX,
 	OFFER_ID_BYTES = GPU_UUID_BYTES + 8,
 };
 #define OFFER_WHOLE UINT32_MAX // instead of the number of a share
@@ -35,6 +36,7 @@ struct offer {
 	uint32_t count;
 	dp_sharing sharing;
 	bool fails_above_one; // more than one share in one request
+	bool hides_shares;    // GPUs set aside for them are offered to nobody
 	const char *problem;  // why MIG devices are not offered, or NULL
 };
 
@@ -69,6 +71,16 @@ MUST_USE err_status offer_plan_parts(const struct dp_config *config, const char 
 // Devices of a MIG GPU in the list of a resource.
 void offer_put_parts(struct buf *out, const struct offer_gpu *offered, const char *resource,
 		     const struct monitor_gpu *gpu, const char *held_back);
+// Whether the GPU is set aside for shares that are bound late.
+bool offer_is_late(const struct offer_gpu *offered);
+// Nothing of a GPU in MIG mode can be set aside.
+MUST_USE err_status offer_check_late(const struct offer *offer, const struct monitor_gpu *gpus,
+				     struct err *err);
+// The list of a resource of shares; false: it is none.
+bool offer_put_late(struct buf *out, const struct offer *offer, const char *resource,
+		    const struct monitor_gpu *gpus, const char *const held_back[GPU_MAX]);
+bool offer_has_late_id(const struct offer *offer, const struct monitor_gpu *gpus, share_kind kind,
+		       struct str id);
 // Bytes of the list of so many GPUs at their largest, and the other way round.
 size_t offer_list_bytes(size_t gpus, size_t replicas);
 size_t offer_replicas_max(size_t gpus);

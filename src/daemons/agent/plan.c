@@ -36,6 +36,11 @@ err_status plan_parse(struct str text, struct plan *ret, struct err *err)
 			       json_text(item, "resource")))
 			return err_set(err, ERR_INVALID,
 				       "plan: device %zu needs container, resource and uuid", i);
+		device->share = (struct share){ json_int(item, "milli", 0),
+						json_int(item, "memory_mib", 0) };
+		if (device->share.milli < 0 || device->share.memory_mib < 0)
+			return err_set(err, ERR_INVALID, "plan: device %zu has a negative share",
+				       i);
 	}
 	*ret = plan;
 	return ERR_OK;
@@ -53,4 +58,19 @@ size_t plan_of(const struct plan *plan, const char *container, const char *resou
 			ret_uuids[count++] = device->uuid;
 	}
 	return count;
+}
+
+bool plan_share(const struct plan *plan, const char *container, share_kind kind,
+		const char **ret_uuid, struct share *ret_share)
+{
+	for (size_t i = 0; i < plan->count; i++) {
+		const struct plan_device *device = &plan->devices[i];
+		if (strcmp(device->container, container) != 0 ||
+		    strcmp(device->resource, share_resource(kind)) != 0)
+			continue;
+		*ret_uuid = device->uuid;
+		*ret_share = device->share;
+		return true;
+	}
+	return false;
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "gpu/gpu.h"
+#include "gpu/share.h"
 
 enum { PLAN_DEVICES_MAX = GPU_MAX, PLAN_NAME_BYTES = 64 };
 
@@ -12,6 +13,7 @@ struct plan_device {
 	char container[PLAN_NAME_BYTES];
 	char resource[PLAN_NAME_BYTES];
 	char uuid[GPU_UUID_BYTES];
+	struct share share; // of the GPU; nothing where the plan does not say
 };
 
 struct plan {
@@ -24,3 +26,6 @@ MUST_USE err_status plan_parse(struct str text, struct plan *ret, struct err *er
 // Devices of that container and resource; returns how many, at most PLAN_DEVICES_MAX.
 size_t plan_of(const struct plan *plan, const char *container, const char *resource,
 	       const char *ret_uuids[PLAN_DEVICES_MAX]);
+// The share that the container gets for a resource of shares; false: none.
+MUST_USE bool plan_share(const struct plan *plan, const char *container, share_kind kind,
+			 const char **ret_uuid, struct share *ret_share);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemons/agent/plugin.h"
 
-#include "net/grpc.h"
 #include "sys/log.h"
 #include "sys/random.h"
 
@@ -30,7 +29,7 @@ struct plugin {
 	struct loop_timer *retry;   // next registration, or the wait for the stream
 	uint64_t retry_ns;
 	struct buf list;
-	bool has_list;
+	bool has_list, is_late;
 	struct grpc_stream *waiting; // a put-off GetPreferredAllocation
 	struct buf waiting_message;
 	struct loop_timer *waiting_timer;
@@ -52,10 +51,10 @@ static void on_list_closed(void *arg)
 
 static void on_options(void *arg, struct grpc_stream *stream, struct str message)
 {
+	const struct plugin *plugin = arg;
 	AUTO(buf_done) struct buf out = { 0 };
-	(void)arg;
 	(void)message;
-	dp_put_options(&out, true);
+	dp_put_options(&out, !plugin->is_late, plugin->is_late);
 	grpc_send(stream, buf_str(&out));
 	grpc_finish(stream, GRPC_OK, "");
 }
@@ -166,8 +165,11 @@ static void on_allocate(void *arg, struct grpc_stream *stream, struct str messag
 
 static void on_pre_start(void *arg, struct grpc_stream *stream, struct str message)
 {
-	(void)arg;
-	(void)message;
+	struct plugin *plugin = arg;
+	if (plugin->is_late) {
+		plugin->config.pre_start(plugin->config.arg, plugin->resource, stream, message);
+		return;
+	}
 	grpc_send(stream, STR(""));
 	grpc_finish(stream, GRPC_OK, "");
 }
@@ -264,7 +266,8 @@ static void begin(struct plugin *plugin)
 	const struct dp_register request = { .version = STR("v1beta1"),
 					     .endpoint = str_of(plugin->name),
 					     .resource = str_of(plugin->resource),
-					     .prefers = true };
+					     .prefers = !plugin->is_late,
+					     .pre_starts = plugin->is_late };
 	dp_put_register(&message, &request);
 	(void)snprintf(path, sizeof path, "%.4000s/kubelet.sock", plugin->config.dir);
 	plugin->call = grpc_call_start(plugin->loop, path, DP_REGISTER, buf_str(&message),
@@ -285,6 +288,7 @@ err_status plugin_new(struct loop *loop, const struct plugin_config *config, str
 	plugin->config = *config;
 	plugin->config.resource = plugin->resource;
 	(void)snprintf(plugin->resource, sizeof plugin->resource, "%.63s", config->resource);
+	plugin->is_late = config->is_late != NULL && config->is_late(plugin->resource);
 	plugin->retry_ns = RETRY_MIN_NS;
 	plugin->list.limit = GRPC_MESSAGE_MAX_BYTES;
 	plugin->waiting_message.limit = GRPC_MESSAGE_MAX_BYTES;

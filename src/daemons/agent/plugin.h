@@ -6,6 +6,7 @@
 #pragma once
 
 #include "daemons/agent/dp_proto.h"
+#include "net/grpc.h"
 #include "sys/loop.h"
 
 struct plugin;
@@ -28,6 +29,11 @@ struct plugin_config {
 	err_status (*allocate)(void *arg, const char *resource,
 			       const struct dp_allocate_list *request, struct buf *out,
 			       struct err *err);
+	// Resources whose devices are bound when a container starts: they are asked once more then,
+	// and have no preferences. Answers the stream, now or later. NULL: there are none.
+	bool (*is_late)(const char *resource);
+	void (*pre_start)(void *arg, const char *resource, struct grpc_stream *stream,
+			  struct str message);
 };
 
 struct plugin_stats {

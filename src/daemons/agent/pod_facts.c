@@ -92,14 +92,16 @@ static const struct kobj_field POD_ROWS[] = {
 };
 static const struct kobj_table POD = KOBJ_TABLE_OF("Pod", struct pod, POD_ROWS, true);
 
-// The sum over the resource of whole GPUs and what may be shares: the others of its domain.
+// The sum over the resource of whole GPUs and what may be shares: the others of its domain, and
+// those that are bound late.
 static int64_t gpus_of(const struct kobj_pairs *limits, const char *resource)
 {
 	int64_t sum = 0;
 	for (size_t i = 0; i < limits->count; i++) {
 		int64_t amount = 0;
-		if (offer_is_ours(limits->items[i].key, resource) &&
-		    quantity_to_units(limits->items[i].value, &amount) && amount > 0)
+		bool is_ours = offer_is_ours(limits->items[i].key, resource) ||
+			       share_is_resource(limits->items[i].key);
+		if (is_ours && quantity_to_units(limits->items[i].value, &amount) && amount > 0)
 			sum += min_i64(amount, UINT32_MAX);
 	}
 	return sum;

@@ -62,7 +62,7 @@ static void put_spec(struct buf *out, const struct fake_pod *pod)
 	char gpus[16];
 	(void)snprintf(gpus, sizeof gpus, "%u", pod->gpus);
 	put_text(&quantity, 1, gpus);
-	put_text(&pair, 1, "nvidia.com/gpu");
+	put_text(&pair, 1, pod->resource[0] == '\0' ? "nvidia.com/gpu" : pod->resource);
 	put_part(&pair, 2, &quantity);
 	put_part(&resources, 1, &pair);
 	put_text(&container, 1, "main");

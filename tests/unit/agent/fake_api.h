@@ -11,6 +11,7 @@ enum { FAKE_PODS_MAX = 128, FAKE_EVENTS_MAX = 4096, FAKE_WATCHES_MAX = 8 };
 struct fake_pod {
 	char uid[64], namespace_[64], name[64];
 	unsigned gpus;
+	char resource[64]; // of which it wants so many; empty: nvidia.com/gpu
 	int64_t scheduled_s, finished_s, deleted_s; // 0: not
 	char devices[1024], mac[80];                // annotations
 	bool is_gone;                               // deleted from the API

@@ -16,12 +16,12 @@ static void copy_text(char *out, size_t out_bytes, struct str text)
 	(void)snprintf(out, out_bytes, STR_FMT, STR_ARG(text));
 }
 
-static size_t read_devices(struct str message, struct fake_device *ret_devices)
+static size_t read_devices(struct str message, struct fake_device *ret_devices, size_t max)
 {
 	struct pb_reader reader = pb_reader_of(message);
 	struct pb_field field;
 	size_t count = 0;
-	while (pb_next(&reader, &field) && count < FAKE_DEVICES_MAX) {
+	while (pb_next(&reader, &field) && count < max) {
 		struct pb_reader device = pb_reader_of(field.bytes);
 		struct pb_field part;
 		struct fake_device *to = &ret_devices[count++];
@@ -39,14 +39,14 @@ static void on_devices(void *arg, struct str message)
 {
 	struct fake_kubelet *kubelet = arg;
 	kubelet->lists++;
-	kubelet->device_count = read_devices(message, kubelet->devices);
+	kubelet->device_count = read_devices(message, kubelet->devices, FAKE_DEVICES_MAX);
 }
 
 static void on_other_devices(void *arg, struct str message)
 {
 	struct fake_plugin *plugin = arg;
 	plugin->lists++;
-	plugin->device_count = read_devices(message, plugin->devices);
+	plugin->device_count = read_devices(message, plugin->devices, FAKE_LIST_MAX);
 }
 
 static void on_other_end(void *arg, enum grpc_code code, const char *error, struct str message)
@@ -177,6 +177,8 @@ static void on_pods_list(void *arg, struct grpc_stream *stream, struct str messa
 		if (kubelet->rows[i].is_listed)
 			put_row(&out, kubelet, &kubelet->rows[i]);
 	}
+	if (kubelet->put_pods != NULL)
+		kubelet->put_pods(kubelet->arg, &out);
 	grpc_send(stream, buf_str(&out));
 	grpc_finish(stream, GRPC_OK, "");
 }
@@ -230,6 +232,7 @@ void fake_kubelet_down(struct fake_kubelet *kubelet)
 	for (size_t i = 0; i < kubelet->other_count; i++) {
 		if (kubelet->others[i].stream != NULL)
 			grpc_call_cancel(kubelet->others[i].stream);
+		kubelet->others[i].stream = NULL;
 	}
 	kubelet->other_count = 0;
 	grpc_server_free(kubelet->server);
@@ -269,6 +272,12 @@ void fake_kubelet_write_checkpoint(struct fake_kubelet *kubelet)
 			   i == 0 ? "" : ",", row->uid, row->container, resource_of(kubelet, row),
 			   row->id);
 	}
+	// An entry of no resource of ours stands before those with commas.
+	if (kubelet->row_count == 0)
+		buf_put_c(&out,
+			  "{\"PodUID\":\"-\",\"ContainerName\":\"-\",\"ResourceName\":\"-\"}");
+	if (kubelet->put_entries != NULL)
+		kubelet->put_entries(kubelet->arg, &out);
 	buf_put_c(&out, "],\"RegisteredDevices\":{}},\"Checksum\":1}");
 	(void)snprintf(path, sizeof path, "%s/kubelet_internal_checkpoint", kubelet->dir);
 	if (fs_write_atomic(path, buf_str(&out), 0600, &err) != ERR_OK) {

@@ -8,6 +8,7 @@
 #include "net/grpc.h"
 
 enum { FAKE_DEVICES_MAX = 32, FAKE_ROWS_MAX = 64, FAKE_ID_BYTES = 128, FAKE_OTHERS_MAX = 4 };
+enum { FAKE_LIST_MAX = 4096 }; // devices of another plugin
 
 struct fake_row {
 	char namespace_[64], pod[64], uid[64], container[64], id[FAKE_ID_BYTES];
@@ -28,7 +29,7 @@ struct fake_plugin {
 	char endpoint[128], resource[64];
 	struct grpc_call *stream;
 	unsigned registrations, lists;
-	struct fake_device devices[FAKE_DEVICES_MAX];
+	struct fake_device devices[FAKE_LIST_MAX];
 	size_t device_count;
 };
 
@@ -47,6 +48,10 @@ struct fake_kubelet {
 	struct fake_plugin others[FAKE_OTHERS_MAX];
 	size_t other_count;
 	const struct fake_plugin *target; // who is asked; NULL: that of nvidia.com/gpu
+	// Holders beside the rows, if any.
+	void *arg;
+	void (*put_pods)(void *arg, struct buf *out);
+	void (*put_entries)(void *arg, struct buf *out); // each with a comma before it
 };
 
 void fake_kubelet_init(struct fake_kubelet *kubelet, struct loop *loop, const char *dir);

@@ -96,74 +96,81 @@ static void check_taken(struct check *c)
 
 #define SHARE_HEAD "version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - name: gpu\n"
 
+static const struct {
+	const char *text, *error;
+} refused_cases[] = {
+	{ "", "document" },
+	{ "[]", "line 1: must be a mapping" },
+	{ "flags: {}\n", "line 1: version is missing; add \"version: v1\"" },
+	{ "version: v2\n", "line 1: version: must be v1" },
+	{ "version: v1\nflag: {}\n",
+	  "line 2: flag: is no key of file v1; known here are version, flags" },
+	{ "version: v1\nflags:\n  a: 1\n", "line 3: flags.a: is no key of file v1" },
+	{ "version: v1\nflags:\n\n  migStrategy: some\n",
+	  "line 4: flags.migStrategy: \"some\" is not known here; use one of none, "
+	  "single" },
+	{ "version: v1\nflags:\n  failOnInitError: yes\n",
+	  "line 3: flags.failOnInitError: must be true or false" },
+	{ "version: v1\nflags: {mpsRoot: mps}\n", "must be an absolute path" },
+	{ "version: v1\nflags:\n  deviceDiscoveryStrategy: tegra\n",
+	  "line 3: flags.deviceDiscoveryStrategy: \"tegra\" is not known here" },
+	{ "version: v1\nflags:\n  plugin:\n    deviceListStrategy: [cdi-cri, x]\n",
+	  "line 4: flags.plugin.deviceListStrategy: \"x\" is not known here" },
+	{ "version: v1\nflags:\n  plugin: {deviceListStrategy: []}\n", "a list of them" },
+	{ "version: v1\nflags:\n  gfd: {sleepInterval: 5}\n", "line 3: flags.gfd.sleep" },
+	{ "version: v1\nimex: {channelIDs: [1]}\n", "only [] and [0]" },
+	{ "version: v1\nsharing: {timeSlicing: {}}\n", "resources is missing" },
+	{ "version: v1\nsharing: {timeslicing: {}}\n",
+	  "sharing.timeslicing: is no key of file v1; known here are timeSlicing, mps" },
+	{ SHARE_HEAD, "line 5: sharing.timeSlicing.resources[0]: replicas is missing" },
+	{ SHARE_HEAD "      replicas: 1\n",
+	  "line 6: sharing.timeSlicing.resources[0].replicas: must be a whole number of at "
+	  "least 2" },
+	{ SHARE_HEAD "      replicas: 0\n", "at least 2" },
+	{ SHARE_HEAD "      replicas: -3\n", "at least 2" },
+	{ SHARE_HEAD "      replicas: two\n", "must be a whole number" },
+	{ SHARE_HEAD "      replicas: 70000\n", "would have 4900000 bytes with 1 GPUs" },
+	{ SHARE_HEAD "      devices: [0, 1, 2, 3, 4, 5, 6, 7]\n      replicas: 9500\n",
+	  "line 7: sharing.timeSlicing.resources[0].replicas: the list for the kubelet "
+	  "would have 5244000 bytes with 8 GPUs, it takes at most 4194304; use at most "
+	  "7598" },
+	{ SHARE_HEAD "      replicas: 99999999999\n", "it takes at most 4194304" },
+	{ SHARE_HEAD "      replicas: 2\n      devices: none\n", "line 7: " },
+	{ SHARE_HEAD "      replicas: 2\n      devices: 0\n", "must be all, a number" },
+	{ SHARE_HEAD "      replicas: 2\n      devices: [0, 0]\n", "names a device twice" },
+	{ SHARE_HEAD "      replicas: 2\n      devices: [99]\n", "resources[0].devices[0]" },
+	{ SHARE_HEAD "      replicas: 2\n      devices: [x]\n", "its UUID" },
+	{ SHARE_HEAD "      replicas: 2\n      rename: A B\n", "name of a resource" },
+	{ "version: v1\nsharing:\n  timeSlicing: {resources: [{name: gpu, replicas: 2}]}\n"
+	  "  mps: {resources: [{name: gpu, replicas: 2}]}\n",
+	  "line 4: sharing.mps: not together with sharing.timeSlicing" },
+	{ "version: v1\nsharing: {mps: {resources: [{name: gpu, replicas: 2}]}}\n",
+	  "sharing.mps needs flags.mpsRoot" },
+	{ "version: v1\nflags: {mpsRoot: /m, migStrategy: mixed}\n"
+	  "sharing: {mps: {resources: [{name: gpu, replicas: 2}]}}\n",
+	  "sharing.mps: not together with migStrategy mixed" },
+	{ "version: v1\nsharing: {shares: {replicas: 4}}\n", "replicas" },
+	{ "version: v1\nsharing: {shares: {devices: -1}}\n",
+	  "sharing.shares.devices: must be all, a number of GPUs" },
+	{ "version: v1\nsharing: {shares: {memoryLimit: hard}}\n",
+	  "sharing.shares.memoryLimit: must be none or mps" },
+	{ "version: v1\nsharing: {shares: {memoryLimit: mps}}\n",
+	  "sharing.shares.memoryLimit mps needs flags.mpsRoot" },
+};
+
 static void check_refused(struct check *c)
 {
-	static const struct {
-		const char *text, *error;
-	} cases[] = {
-		{ "", "document" },
-		{ "[]", "line 1: must be a mapping" },
-		{ "flags: {}\n", "line 1: version is missing; add \"version: v1\"" },
-		{ "version: v2\n", "line 1: version: must be v1" },
-		{ "version: v1\nflag: {}\n",
-		  "line 2: flag: is no key of file v1; known here are version, flags" },
-		{ "version: v1\nflags:\n  a: 1\n", "line 3: flags.a: is no key of file v1" },
-		{ "version: v1\nflags:\n\n  migStrategy: some\n",
-		  "line 4: flags.migStrategy: \"some\" is not known here; use one of none, "
-		  "single" },
-		{ "version: v1\nflags:\n  failOnInitError: yes\n",
-		  "line 3: flags.failOnInitError: must be true or false" },
-		{ "version: v1\nflags: {mpsRoot: mps}\n", "must be an absolute path" },
-		{ "version: v1\nflags:\n  deviceDiscoveryStrategy: tegra\n",
-		  "line 3: flags.deviceDiscoveryStrategy: \"tegra\" is not known here" },
-		{ "version: v1\nflags:\n  plugin:\n    deviceListStrategy: [cdi-cri, x]\n",
-		  "line 4: flags.plugin.deviceListStrategy: \"x\" is not known here" },
-		{ "version: v1\nflags:\n  plugin: {deviceListStrategy: []}\n", "a list of them" },
-		{ "version: v1\nflags:\n  gfd: {sleepInterval: 5}\n", "line 3: flags.gfd.sleep" },
-		{ "version: v1\nimex: {channelIDs: [1]}\n", "only [] and [0]" },
-		{ "version: v1\nsharing: {timeSlicing: {}}\n", "resources is missing" },
-		{ "version: v1\nsharing: {timeslicing: {}}\n",
-		  "sharing.timeslicing: is no key of file v1; known here are timeSlicing, mps" },
-		{ SHARE_HEAD, "line 5: sharing.timeSlicing.resources[0]: replicas is missing" },
-		{ SHARE_HEAD "      replicas: 1\n",
-		  "line 6: sharing.timeSlicing.resources[0].replicas: must be a whole number of at "
-		  "least 2" },
-		{ SHARE_HEAD "      replicas: 0\n", "at least 2" },
-		{ SHARE_HEAD "      replicas: -3\n", "at least 2" },
-		{ SHARE_HEAD "      replicas: two\n", "must be a whole number" },
-		{ SHARE_HEAD "      replicas: 70000\n", "would have 4900000 bytes with 1 GPUs" },
-		{ SHARE_HEAD "      devices: [0, 1, 2, 3, 4, 5, 6, 7]\n      replicas: 9500\n",
-		  "line 7: sharing.timeSlicing.resources[0].replicas: the list for the kubelet "
-		  "would have 5244000 bytes with 8 GPUs, it takes at most 4194304; use at most "
-		  "7598" },
-		{ SHARE_HEAD "      replicas: 99999999999\n", "it takes at most 4194304" },
-		{ SHARE_HEAD "      replicas: 2\n      devices: none\n", "line 7: " },
-		{ SHARE_HEAD "      replicas: 2\n      devices: 0\n", "must be all, a number" },
-		{ SHARE_HEAD "      replicas: 2\n      devices: [0, 0]\n", "names a device twice" },
-		{ SHARE_HEAD "      replicas: 2\n      devices: [99]\n",
-		  "resources[0].devices[0]" },
-		{ SHARE_HEAD "      replicas: 2\n      devices: [x]\n", "its UUID" },
-		{ SHARE_HEAD "      replicas: 2\n      rename: A B\n", "name of a resource" },
-		{ "version: v1\nsharing:\n  timeSlicing: {resources: [{name: gpu, replicas: 2}]}\n"
-		  "  mps: {resources: [{name: gpu, replicas: 2}]}\n",
-		  "line 4: sharing.mps: not together with sharing.timeSlicing" },
-		{ "version: v1\nsharing: {mps: {resources: [{name: gpu, replicas: 2}]}}\n",
-		  "sharing.mps needs flags.mpsRoot" },
-		{ "version: v1\nflags: {mpsRoot: /m, migStrategy: mixed}\n"
-		  "sharing: {mps: {resources: [{name: gpu, replicas: 2}]}}\n",
-		  "sharing.mps: not together with migStrategy mixed" },
-	};
-	for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+	for (size_t i = 0; i < ARRAY_COUNT(refused_cases); i++) {
 		struct dp_config config;
 		struct err err = { 0 };
 		dp_config_init(&config);
-		err_status status = dp_config_read(str_of(cases[i].text), &config, &err);
+		err_status status = dp_config_read(str_of(refused_cases[i].text), &config, &err);
 		CHECK_INT(c, "untouched", config.shared_count, status == ERR_OK ? 1 : 0);
 		if (status == ERR_OK)
 			status = dp_config_check(&config, &err);
-		CHECK(c, cases[i].text, status != ERR_OK);
-		CHECK(c, cases[i].error, strstr(err.text, cases[i].error) != NULL);
-		if (strstr(err.text, cases[i].error) == NULL)
+		CHECK(c, refused_cases[i].text, status != ERR_OK);
+		CHECK(c, refused_cases[i].error, strstr(err.text, refused_cases[i].error) != NULL);
+		if (strstr(err.text, refused_cases[i].error) == NULL)
 			printf("got: %s\n", err.text);
 	}
 }
@@ -246,6 +253,12 @@ static void check_plans(struct check *c)
 		  "gpu gpu gpu gpu " },
 		{ "another resource", ENTRIES("{name: mig-1g.5gb, replicas: 2}"),
 		  "gpu gpu gpu gpu " },
+		{ "shares", "version: v1\nsharing: {shares: {devices: 1}}\n",
+		  "gpu-millix1000 gpu gpu gpu " },
+		{ "shares and others",
+		  "version: v1\nsharing: {shares: {}, timeSlicing: {resources: [{name: gpu, "
+		  "replicas: 2, devices: [3]}]}}\n",
+		  "!GPU 3 (GPU-3) is selected by two entries" },
 		{ "twice",
 		  ENTRIES("{name: gpu, replicas: 2}, {name: gpu, replicas: 3, devices: [2]}"),
 		  "!GPU 2 (GPU-2) is selected by two entries" },
@@ -273,7 +286,7 @@ static void check_plans(struct check *c)
 			continue;
 		}
 		for (uint32_t slot = 0; slot < offer.count; slot++) {
-			buf_put_c(&got, offer.gpus[slot].resource + strlen("nvidia.com/"));
+			buf_put_c(&got, strchr(offer.gpus[slot].resource, '/') + 1);
 			if (offer.gpus[slot].replicas > 0)
 				buf_printf(&got, "x%u", offer.gpus[slot].replicas);
 			buf_put_byte(&got, ' ');
@@ -309,6 +322,50 @@ static void check_lists(struct check *c)
 		  offer_list_bytes(8, offer_replicas_max(8)) <= OFFER_LIST_MAX_BYTES, 1);
 	CHECK_INT(c, "most replicas",
 		  offer_list_bytes(8, offer_replicas_max(8) + 1) <= OFFER_LIST_MAX_BYTES, 0);
+}
+
+// GPUs set aside for shares: two resources of units that stand for no GPU.
+static void check_late(struct check *c)
+{
+	struct monitor_gpu gpus[GPUS];
+	struct dp_config config;
+	struct offer offer = { 0 };
+	struct err err = { 0 };
+	const char *names[OFFER_RESOURCES_MAX], *held_back[GPU_MAX] = { NULL };
+	AUTO(buf_done) struct buf milli = { 0 };
+	AUTO(buf_done) struct buf memory = { 0 };
+	fill_gpus(gpus);
+	for (uint32_t i = 0; i < GPUS; i++)
+		gpus[i].info.memory_bytes = UINT64_C(1) << 30;
+	dp_config_init(&config);
+	CHECK_INT(c, "read",
+		  dp_config_read(STR("version: v1\nsharing: {shares: {devices: [1, GPU-3]}, "
+				     "timeSlicing: {resources: [{name: gpu, replicas: 2, devices: "
+				     "[2]}]}}\n"),
+				 &config, &err),
+		  ERR_OK);
+	CHECK_INT(c, "planned", offer_plan(&config, "nvidia.com/gpu", gpus, GPUS, &offer, &err),
+		  ERR_OK);
+	CHECK_INT(c, "resources", offer_resources(&offer, names), 3);
+	CHECK_STR(c, "memory", str_of(names[0]), SHARE_MEMORY_RESOURCE);
+	CHECK_STR(c, "thousandths", str_of(names[1]), SHARE_MILLI_RESOURCE);
+	held_back[3] = "for a reason";
+	offer_put_list(&milli, &offer, names[1], gpus, held_back);
+	offer_put_list(&memory, &offer, names[0], gpus, held_back);
+	CHECK(c, "both", memmem(milli.data, milli.len, "milli-1-999", 11) != NULL);
+	CHECK(c, "both", memmem(milli.data, milli.len, "milli-3-0", 9) != NULL);
+	CHECK(c, "no other", memmem(milli.data, milli.len, "milli-2-", 8) == NULL);
+	CHECK(c, "four units",
+	      memmem(memory.data, memory.len, "memory-1-3", 10) != NULL &&
+		      memmem(memory.data, memory.len, "memory-1-4", 10) == NULL);
+	CHECK(c, "one is held back", memmem(memory.data, memory.len, "Unhealthy", 9) != NULL);
+	CHECK(c, "known", offer_has_late_id(&offer, gpus, SHARE_BY_MEMORY, STR("memory-3-3")));
+	CHECK(c, "unknown", !offer_has_late_id(&offer, gpus, SHARE_BY_MEMORY, STR("memory-3-4")));
+	CHECK(c, "of a whole one",
+	      !offer_has_late_id(&offer, gpus, SHARE_BY_MILLI, STR("milli-0-1")));
+	offer.hides_shares = true;
+	CHECK_INT(c, "hidden", offer_resources(&offer, names), 1);
+	CHECK(c, "hidden", !offer_has_late_id(&offer, gpus, SHARE_BY_MILLI, STR("milli-1-1")));
 }
 
 static void check_ids(struct check *c)
@@ -478,6 +535,7 @@ int main(void)
 	check_order(&c);
 	check_plans(&c);
 	check_lists(&c);
+	check_late(&c);
 	check_ids(&c);
 	check_shares(&c);
 	check_cgroups(&c);

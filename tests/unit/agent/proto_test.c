@@ -65,12 +65,13 @@ static void check_register(struct check *c)
 {
 	AUTO(buf_done) struct buf out = { 0 };
 	const struct dp_register sent = { STR("v1beta1"), STR("x.sock"), STR("nvidia.com/gpu"),
-					  true };
+					  true, true };
 	struct dp_register got = { 0 };
 	dp_put_register(&out, &sent);
 	CHECK_INT(c, "register", dp_read_register(buf_str(&out), &got, NULL), ERR_OK);
 	CHECK_STR(c, "endpoint", got.endpoint, "x.sock");
 	CHECK(c, "prefers", got.prefers);
+	CHECK(c, "asks before the start", got.pre_starts);
 }
 
 static void join(void *arg, const struct podres_row *row)

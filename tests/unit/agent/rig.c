@@ -3,9 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,6 +44,21 @@ void rig_write_kubeconfig(const char *address, char *path, size_t path_bytes)
 
 void rig_control(const char *command) { rig_write("emu/control", "a", command); }
 
+// As on a node whose limit of inotify instances is reached.
+static void deny_inotify(void)
+{
+	struct sock_filter steps[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_inotify_init1, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EMFILE),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog filter = { ARRAY_COUNT(steps), steps };
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+		_exit(127);
+}
+
 static pid_t start(char *const argv[], const char *log)
 {
 	char path[300];
@@ -50,6 +70,8 @@ static pid_t start(char *const argv[], const char *log)
 	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
 	if (fd < 0 || dup2(fd, 2) < 0 || dup2(fd, 1) < 0)
 		_exit(127);
+	if (rig.has_no_inotify)
+		deny_inotify();
 	(void)execv(argv[0], argv);
 	_exit(127);
 }

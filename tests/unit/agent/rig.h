@@ -14,6 +14,7 @@ struct rig {
 	struct loop *loop;
 	struct fake_kubelet kubelet;
 	pid_t emud_pid, agent_pid; // 0: does not run
+	bool has_no_inotify;       // agents that are started from now on get none
 };
 extern struct rig rig;
 

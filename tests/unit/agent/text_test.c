@@ -107,7 +107,8 @@ static void check_node(struct check *c)
 						      .runtime = "containerd://2.2.9",
 						      .toolkit = "1.17.7" } };
 	const char *const times[] = { "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z",
-				      "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z" };
+				      "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z",
+				      "2026-01-01T00:00:00Z" };
 	AUTO(buf_done) struct buf out = { 0 };
 	AUTO(json_decrefp) json_t *object = NULL;
 	AUTO(json_decrefp) json_t *labels = NULL;

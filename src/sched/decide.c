@@ -402,7 +402,7 @@ bool sched_next(struct sched *sched, int64_t now_ms, struct sched_decision *ret)
 	wake_due(sched);
 	do {
 		if (try_all(sched, ret) || tell_pod(sched, ret) || tell_shape(sched, ret) ||
-		    preempt_next(sched, ret))
+		    gang_expire_next(sched, ret) || preempt_next(sched, ret))
 			return true;
 	} while (queueing_first(sched) != NULL || gang_first(sched) != NULL);
 	return false;
@@ -411,6 +411,7 @@ bool sched_next(struct sched *sched, int64_t now_ms, struct sched_decision *ret)
 int64_t sched_wake_ms(const struct sched *sched)
 {
 	int64_t wake_ms = min_i64(reserve_wake_ms(sched), gang_wake_ms(sched));
+	wake_ms = min_i64(wake_ms, gang_expire_wake_ms(sched));
 	wake_ms = min_i64(wake_ms, preempt_wake_ms(sched));
 	for (const struct link *at = sched->backoff.next; at != &sched->backoff; at = at->next)
 		wake_ms = min_i64(wake_ms, LINK_OF((uintptr_t)at, struct pod, in_place)->retry_ms);

@@ -145,7 +145,7 @@ int64_t gang_running(const struct gang *gang)
 	for (const struct link *at = head->next; at != head && gang->on_node_count > 0;
 	     at = at->next) {
 		const struct pod *pod = LINK_OF((uintptr_t)at, struct member, in_gang)->pod;
-		count += pod->node != NULL && !pod->is_terminating;
+		count += pod->node != NULL && !pod->is_terminating && pod->fate == NULL;
 	}
 	return count;
 }
@@ -227,13 +227,26 @@ static bool speaks_before(const struct member *a, const struct member *b)
 	return str_cmp(a->pod->key.name, b->pod->key.name) < 0;
 }
 
+static int64_t count_bound(const struct gang *gang)
+{
+	int64_t count = 0;
+	const struct link *head = &gang->members;
+	for (const struct link *at = head->next; at != head; at = at->next) {
+		const struct pod *pod = LINK_OF((uintptr_t)at, struct member, in_gang)->pod;
+		count += pod->node != NULL && pod->state == SCHED_STATE_BOUND;
+	}
+	return count;
+}
+
 // Whether it has ever been whole since its first member came to a node; if not, it is given back
 // when it expires.
 static void note_whole(struct sched *sched, struct gang *gang)
 {
 	int64_t least = gang_min(gang);
-	bool is_whole = least > 0 && (int64_t)gang->on_node_count >= least;
-	gang->was_whole = gang->on_node_count > 0 && (gang->was_whole || is_whole);
+	if (gang->on_node_count == 0)
+		gang->was_whole = false;
+	else if (!gang->was_whole)
+		gang->was_whole = least > 0 && count_bound(gang) >= least;
 	bool is_begun = least > 0 && gang->on_node_count > 0 && !gang->was_whole;
 	if (is_begun && !link_is_in(&gang->in_begun)) {
 		gang->begun_ms = sched->now_ms;
@@ -375,6 +388,12 @@ void gang_moved(struct sched *sched, struct pod *pod, int change)
 	note_whole(sched, gang);
 	if (change < 0)
 		gang_activate(sched, gang);
+}
+
+void gang_bound(struct sched *sched, struct pod *pod)
+{
+	if (pod->member != NULL)
+		note_whole(sched, pod->member->gang);
 }
 
 // ---- objects beside the pods

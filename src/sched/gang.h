@@ -44,7 +44,9 @@ struct gang {
 	struct link in_parked, in_begun;
 	struct gang_facts facts[GANG_CLASSES_MAX];
 	size_t facts_count;
-	struct sched_fact why;                // what of the gang itself they all wait for
+	int64_t limited_milli; // of members that would start, where a limit of their queue is
+			       // passed
+	struct sched_fact why; // what of the gang itself they all wait for
 	bool is_told, is_same, are_codes_new; // facts were found; against those before
 	bool is_untold;                       // only numbers differ, and will be told later
 	bool is_stale;                        // nodes changed since the facts were found
@@ -68,6 +70,7 @@ typedef enum gang_term { // what members may contradict each other in
 struct gangs {
 	struct map *by_key, *parts;
 	size_t held_count; // pods in the waiting trees
+	bool is_trying;    // pods are put on nodes and taken off again
 	struct tree active;
 	struct link parked; // gangs, as the next
 	struct link begun;  // they hold devices incomplete
@@ -105,6 +108,7 @@ bool gang_refuses(const struct pod *pod, struct sched_facts *ret_facts);
 void gang_add_waiting(struct sched *sched, struct pod *pod);
 void gang_drop_waiting(struct sched *sched, struct pod *pod);
 void gang_activate(struct sched *sched, struct gang *gang);        // to be tried
+void gang_bound(struct sched *sched, struct pod *pod);             // its bind has come true
 void gang_moved(struct sched *sched, struct pod *pod, int change); // came to a node or left it
 
 // ---- for decide.c
@@ -119,6 +123,10 @@ int64_t gang_wake_ms(const struct sched *sched);
 bool gang_fact_text(const struct pod *pod, const struct sched_fact *fact, struct arena *arena,
 		    struct sched_reason *reason); // false: it is no fact of a gang
 
+// ---- gang_expire.c
+bool gang_expire_next(struct sched *sched, struct sched_decision *ret);
+int64_t gang_expire_wake_ms(const struct sched *sched);
+
 // ---- gang_place.c
 struct gang_aim {
 	size_t need, most; // of the waiting members
@@ -129,6 +137,7 @@ struct gang_plan {
 	size_t count;
 	size_t best; // of a failure: the most that were placed at once
 	uint64_t looks;
+	bool is_limited; // by its queue
 };
 // Puts members on nodes. True: they are there, to be confirmed; false: nothing has changed.
 bool gang_place(struct sched *sched, struct gang *gang, const struct gang_aim *aim,

@@ -136,6 +136,14 @@ static bool is_done(struct search *s)
 	return s->placed >= s->need && are_groups_met(s);
 }
 
+// Those before it may have used up what the queue may hold.
+static bool is_blocked(struct search *s, const struct pod *pod)
+{
+	bool is = queueing_is_blocked(pod);
+	s->is_limited = s->is_limited || is;
+	return is;
+}
+
 // ---- the usual choice
 
 static bool is_greedy_done(struct search *s, bool is_hardest_first)
@@ -143,7 +151,7 @@ static bool is_greedy_done(struct search *s, bool is_hardest_first)
 	const struct shape *full = NULL; // nothing more of it fits
 	for (size_t k = 0; k < s->count && s->placed < s->most; k++) {
 		struct pod *pod = s->pods[is_hardest_first ? k : s->count - 1 - k];
-		if (pod->shape == full)
+		if (pod->shape == full || is_blocked(s, pod))
 			continue;
 		struct affinity *affinity = affinity_new(s->sched, pod);
 		struct check check = { .sched = s->sched,
@@ -392,7 +400,9 @@ bool gang_place(struct sched *sched, struct gang *gang, const struct gang_aim *a
 	struct str topology = gang_topology(gang);
 	*ret_plan = (struct gang_plan){ .count = 0 };
 	list_pods(&s);
+	sched->gangs->is_trying = true;
 	bool is_found = topology.len > 0 ? is_placed_in_domain(&s, topology) : is_placed(&s);
+	sched->gangs->is_trying = false;
 	if (is_found) {
 		list_placed(&s, ret_plan);
 	} else {
@@ -402,6 +412,7 @@ bool gang_place(struct sched *sched, struct gang *gang, const struct gang_aim *a
 		sched->apart_gen = apart_gen;
 		ret_plan->best = s.best;
 		ret_plan->looks = s.looks;
+		ret_plan->is_limited = s.is_limited;
 	}
 	free(s.pods);
 	free(s.slots);

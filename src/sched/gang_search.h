@@ -14,7 +14,7 @@ struct search {
 	struct pod **pods; // that wait, hardest first, equal shapes together
 	uint32_t *slots;   // where they were put last
 	size_t count, need, most, placed, best;
-	bool has_groups, is_long;
+	bool has_groups, is_long, is_limited;
 	struct str domain_key, domain_value;
 	uint64_t looks;
 };

@@ -25,6 +25,14 @@ static void put_why(const struct gang *gang, struct sched_facts *facts)
 	fact->have = gang->why.have;
 }
 
+static void collect(struct sched *sched, const struct gang *gang, struct pod *pod,
+		    struct sched_facts *ret_facts)
+{
+	(void)decide_collect(sched, pod, ret_facts);
+	if (gang->limited_milli > 0)
+		queueing_add_limits(pod, gang->limited_milli, ret_facts);
+}
+
 // Of each shape of the members, what of the nodes keeps one of them away.
 static void find_facts(struct sched *sched, struct gang *gang)
 {
@@ -43,7 +51,7 @@ static void find_facts(struct sched *sched, struct gang *gang)
 		if (i < count || count == GANG_CLASSES_MAX)
 			continue;
 		if (gang->why.code == SCHED_CODE_GANG_DOES_NOT_FIT)
-			(void)decide_collect(sched, pod, &facts);
+			collect(sched, gang, pod, &facts);
 		put_why(gang, &facts);
 		gang->is_same = gang->is_same && i < gang->facts_count &&
 				gang->facts[i].shape == pod->shape &&
@@ -102,6 +110,16 @@ int64_t gang_needed(const struct gang *gang)
 	return least > waiting ? 0 : max_i64(least, 1);
 }
 
+// What the first of those that wait would take of their queue together.
+static int64_t milli_of(const struct gang *gang, int64_t count)
+{
+	int64_t sum = 0;
+	for (struct tree_node *at = tree_first(&gang->waiting); at != NULL && count > 0;
+	     at = tree_next(at), count--)
+		sum += LINK_OF(at, struct pod, in_shape)->shape->gpu_milli;
+	return sum;
+}
+
 void gang_try(struct sched *sched, struct gang *gang)
 {
 	struct gang_plan plan;
@@ -129,6 +147,7 @@ void gang_try(struct sched *sched, struct gang *gang)
 		gang->paced_ms = 0;
 		return;
 	}
+	gang->limited_milli = plan.is_limited ? milli_of(gang, need) : 0;
 	if (plan.looks >= GANG_LOOKS_PACED)
 		gang->paced_ms = sched->now_ms + GANG_PACE_MS;
 	why = (struct sched_fact){ .code = SCHED_CODE_GANG_DOES_NOT_FIT,
@@ -257,7 +276,7 @@ void gang_explain(struct sched *sched, struct pod *pod, struct sched_facts *ret_
 	if (!gang->is_told || tree_has(&gang->active))
 		return; // it is about to be decided
 	if (gang->why.code == SCHED_CODE_GANG_DOES_NOT_FIT)
-		(void)decide_collect(sched, pod, ret_facts);
+		collect(sched, gang, pod, ret_facts);
 	put_why(gang, ret_facts);
 }
 

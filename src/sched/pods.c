@@ -386,6 +386,7 @@ static void set_bound(struct sched *sched, struct pod *pod, const struct sched_p
 	adopt_devices(pod, in);
 	pod->failures = 0;
 	pod_set_state(sched, pod, SCHED_STATE_BOUND);
+	gang_bound(sched, pod);
 }
 
 void pod_refuse(struct sched *sched, struct pod *pod, const struct sched_facts *facts)

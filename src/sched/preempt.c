@@ -250,7 +250,7 @@ static int64_t tokens_due_ms(struct sched *sched, size_t count)
 			    : sched->now_ms + missing * MINUTE_MS / (1000 * rate) + 1;
 }
 
-static void mark(struct sched *sched, struct pod *victim, const struct pod *pod, size_t i)
+void preempt_mark(struct sched *sched, struct pod *victim, const struct pod *pod, size_t i)
 {
 	char text[NAME_MAX_BYTES];
 	size_t budget_count;
@@ -294,7 +294,7 @@ static void decide(struct sched *sched, struct pod *pod, const struct choice *ch
 	if (pod->keep != NULL)
 		free_keep(pod);
 	for (size_t i = 0; i < choice->count; i++)
-		mark(sched, choice->pods[i], pod, i);
+		preempt_mark(sched, choice->pods[i], pod, i);
 	// Those that may be refused are asked first, so that nobody leaves in vain.
 	if (choice->count > 1)
 		qsort(preempt->victims, choice->count, sizeof preempt->victims[0], compare_guarded);

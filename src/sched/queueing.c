@@ -138,6 +138,8 @@ void queueing_use(struct sched *sched, struct pod *pod, int64_t sign)
 	queueing->queues->now_ms = sched->now_ms;
 	queue_use(queueing->queues, pod->queue, milli);
 	use_person(sched, pod, milli);
+	if (sched->gangs->is_trying)
+		return; // nobody is to notice
 	if (milli > 0 && queue_full(pod->queue, 1) != NULL)
 		sched->are_heads_stale = true; // heads of this queue keep no nodes now
 	for (struct queue *at = pod->queue; milli < 0 && at != NULL; at = at->parent) {
@@ -201,24 +203,23 @@ struct pod *queueing_next_waiting(const struct sched *sched, const struct pod *p
 
 // ---- limits
 
-static bool is_person_full(const struct pod *pod)
+static bool is_person_full(const struct pod *pod, int64_t milli)
 {
-	return pod->user != NULL && counts_persons(pod->queue) && pod->shape->gpu_milli > 0 &&
-	       pod->user->used_milli + pod->shape->gpu_milli > pod->queue->in.user_limit_milli;
+	return pod->user != NULL && counts_persons(pod->queue) && milli > 0 &&
+	       pod->user->used_milli + milli > pod->queue->in.user_limit_milli;
 }
 
 static struct queue *blocker_of(const struct pod *pod)
 {
-	if (pod->queue->fault != NULL || is_person_full(pod))
+	if (pod->queue->fault != NULL || is_person_full(pod, pod->shape->gpu_milli))
 		return pod->queue;
 	return pod->shape->gpu_milli == 0 ? NULL : queue_full(pod->queue, pod->shape->gpu_milli);
 }
 
 bool queueing_is_blocked(const struct pod *pod) { return blocker_of(pod) != NULL; }
 
-void queueing_add_facts(const struct pod *pod, struct sched_facts *facts)
+void queueing_add_limits(const struct pod *pod, int64_t milli, struct sched_facts *facts)
 {
-	int64_t milli = pod->shape->gpu_milli;
 	if (pod->queue->fault != NULL) {
 		(void)facts_add(facts, SCHED_CODE_QUEUE_INVALID, 0);
 		return;
@@ -230,11 +231,16 @@ void queueing_add_facts(const struct pod *pod, struct sched_facts *facts)
 		fact->need = milli;
 		fact->have = max_i64(full->in.limit_milli - full->used_milli, 0);
 	}
-	if (is_person_full(pod)) {
+	if (is_person_full(pod, milli)) {
 		struct sched_fact *fact = facts_add(facts, SCHED_CODE_USER_LIMIT, 0);
 		fact->need = milli;
 		fact->have = max_i64(pod->queue->in.user_limit_milli - pod->user->used_milli, 0);
 	}
+}
+
+void queueing_add_facts(const struct pod *pod, struct sched_facts *facts)
+{
+	queueing_add_limits(pod, pod->shape->gpu_milli, facts);
 }
 
 static struct str gpus_text(struct arena *arena, int64_t milli)

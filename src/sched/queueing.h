@@ -49,6 +49,8 @@ struct pod *queueing_next_waiting(const struct sched *sched, const struct pod *p
 
 bool queueing_is_blocked(const struct pod *pod); // by a limit or by wrong settings
 void queueing_add_facts(const struct pod *pod, struct sched_facts *facts);
+// Of so much for pods that start together.
+void queueing_add_limits(const struct pod *pod, int64_t milli, struct sched_facts *facts);
 // Texts of such a fact; false when it is none.
 bool queueing_fact_text(const struct pod *pod, const struct sched_fact *fact, struct arena *arena,
 			struct sched_reason *ret_reason);

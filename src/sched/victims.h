@@ -46,6 +46,8 @@ struct preempt *preempt_new(uint64_t seed);
 void preempt_free(struct preempt *preempt);
 bool preempt_next(struct sched *sched, struct sched_decision *ret); // when nobody is to be tried
 int64_t preempt_wake_ms(const struct sched *sched);
+// It is to leave for the pod; fills victims[i].
+void preempt_mark(struct sched *sched, struct pod *victim, const struct pod *pod, size_t i);
 void preempt_parked(struct sched *sched, struct shape *shape); // it fits nowhere now
 void preempt_leave(struct sched *sched, struct pod *pod);      // it waits no longer
 void preempt_nominated(struct sched *sched, struct pod *pod);  // told by the API server

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuaas-sim queue: jobs of a public trace through the scheduler's core on a virtual clock, to
 // compare orders of the queue. Every job is one pod that says truly how long it runs, or, if it has
-// more GPUs than a node, a gang of them. Texts of jobs point into what was parsed, which must outlive
-// them; arrays are the arena's.
+// more GPUs than a node, a gang of them. Texts of jobs point into what was parsed, which must
+// outlive them; arrays are the arena's.
 #pragma once
 
 #include "base/arena.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gangs: who starts with whom, what a gang is told, and who contradicts it: cases as YAML, then the
-// lines of decisions with the clock set in between.
+// lines of decisions with the clock set in between. A line that begins with '!' fails a bind.
 #include "rig.h"
 
 #include "check.h"
@@ -162,6 +162,28 @@ static const struct {
 	    "wait m2 " NO_ROOM("2 pods", "1 pod"), "@5000",
 	    "wait m1 " NO_ROOM("2 pods", "0 pods") " " SHORT("1", "4", "0"),
 	    "wait m2 " NO_ROOM("2 pods", "0 pods") " " SHORT("1", "4", "0") } },
+	{ "a bind in the middle fails: those that run count, the rest comes later",
+	  NODE("a", "4", "r") NODE("b", "4", "r") MEMBER("m1", "2", "4") MEMBER("m2", "2", "4"),
+	  { "bind m1 a []", "bind m2 b []", "+" FULL("m1", OF("g", "2"), "4", ON("a")), "!m2",
+	    "wait m2 BindFailed:0", "@1000", "bind m2 b []",
+	    "+" FULL("m2", OF("g", "2"), "4", ON("b")) } },
+	{ "what is started in part is given back when it expires",
+	  NODE("a", "4", "r") NODE("b", "4", "r") MEMBER("m1", "2", "4") MEMBER("m2", "2", "4"),
+	  { "bind m1 a []", "bind m2 b []", "+" FULL("m1", OF("g", "2"), "4", ON("a")), "!m2",
+	    "wait m2 BindFailed:0", "+" POD("x", "4", ON("b")), "@1000",
+	    "wait m2 " NO_ROOM("1 pod", "0 pods") " " SHORT("2", "4", "0"), "@600000",
+	    "evict m1  m1", "-m1", "wait m2 " INCOMPLETE("2 pods", "1 pod") } },
+	{ "what was whole is not given back",
+	  NODE("a", "4", "r") FULL("m1", OF("g", "2"), "2", ON("a"))
+		  FULL("m2", OF("g", "2"), "2", ON("a")),
+	  { ".", "-m2", "@700000", ".", "+" MEMBER("m3", "2", "2"), "bind m3 a []" } },
+	{ "a limit of the queue holds for the whole gang",
+	  NODE("a", "8", "r") "---\n{kind: Tenant, metadata: {name: default}, spec: {queue: "
+			      "{limit: 4}}}\n" MEMBER("m1", "2", "2") MEMBER("m2", "2", "2")
+				      POD("x", "1", ON("a")),
+	  { "wait m1 " NO_ROOM("2 pods", "1 pod") " QueueLimitReached:0(4 GPUs/3 GPUs for default)",
+	    "wait m2 " NO_ROOM("2 pods", "1 pod") " QueueLimitReached:0(4 GPUs/3 GPUs for default)",
+	    "-x", "bind m1 a []", "bind m2 a []" } },
 	{ "affinity inside of the gang",
 	  NODE("a", "4", "r") NODE("b", "4", "s") FULL(
 		  "m1", OF("g", "2"), "1",
@@ -185,6 +207,8 @@ static void run_case(struct check *c, size_t i)
 			rig_put(&rig, line + 1);
 		else if (line[0] == '-')
 			rig_remove_pod(&rig, line + 1);
+		else if (line[0] == '!')
+			sched_bind_failed(rig.sched, str_of(line + 1), rig.now_ms);
 		else if (line[0] == '@')
 			CHECK(c, line, str_to_i64(str_of(line + 1), &rig.now_ms));
 		else

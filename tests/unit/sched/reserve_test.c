@@ -163,12 +163,14 @@ static void test_explain(struct check *c)
 	CHECK_STR(c, "node", got.reserved_node, "a");
 	CHECK_INT(c, "instant", got.reserved_ms, 50000);
 	CHECK_INT(c, "wakes", sched_wake_ms(rig.sched), 50000);
-	CHECK_INT(c, "reservations", sched_reservations(rig.sched, reservations, SCHED_HEADS_MAX), 1);
+	CHECK_INT(c, "reservations", sched_reservations(rig.sched, reservations, SCHED_HEADS_MAX),
+		  1);
 	CHECK_STR(c, "for whom", reservations[0].uid, "h");
 	sched_heads_set(rig.sched, 0);
 	rig_put(&rig, POD("l", "1", "60", ""));
 	CHECK_STR(c, "no heads", str_of(rig_next(&rig)), "bind l a []");
-	CHECK_INT(c, "no reservations", sched_reservations(rig.sched, reservations, SCHED_HEADS_MAX), 0);
+	CHECK_INT(c, "no reservations",
+		  sched_reservations(rig.sched, reservations, SCHED_HEADS_MAX), 0);
 	CHECK(c, "is known still", sched_explain(rig.sched, STR("default"), STR("h"), &got));
 	CHECK_INT(c, "no node", got.reserved_node.len, 0);
 	rig_done(&rig);

@@ -56,7 +56,7 @@ static const struct {
 	{ "pod ended, the Job does not say so yet", "{" META "," SPEC "}", JOB,
 	  "{\"status\":{\"phase\":\"Succeeded\",\"conditions\":[" BOUND "],\"containerStatuses\":"
 	  "[{\"state\":{\"terminated\":{\"exitCode\":0}}}]}}",
-	  true, true, PROGRESS_NONE, "Running", "Ending" },
+	  true, true, PROGRESS_NONE, "Succeeded", "Completed" },
 	{ "complete", "{" META "," SPEC "}",
 	  "{\"status\":{\"conditions\":[{\"type\":\"Complete\",\"status\":\"True\"}]}}", NULL, true,
 	  true, PROGRESS_NONE, "Succeeded", "Completed" },

@@ -48,7 +48,8 @@ struct grpc_method {
 	grpc_method_fn *fn;
 };
 
-// Listens on socket_path (an old socket file is removed; mode 0700 on the socket). The table of
+// Listens on socket_path (an old socket file is removed; mode 0700 on the socket; who is neither
+// root nor our own user is refused, as a server of theirs is by the client below). The table of
 // methods stays the caller's and must outlive the server.
 MUST_USE err_status grpc_server_new(struct loop *loop, const char *socket_path,
 				    const struct grpc_method *methods, size_t method_count,

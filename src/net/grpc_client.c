@@ -304,6 +304,11 @@ static err_status call_connect(struct grpc_call *call, const char *socket_path, 
 		(void)close(fd); // it holds nothing
 		return status;
 	}
+	if (!grpc_peer_is_trusted(fd)) {
+		(void)close(fd); // nothing was sent
+		return err_set(err, ERR_DENIED, "%s is served by another user than root",
+			       socket_path);
+	}
 	call->io.on_turn = call_turn;
 	call->io.arg = call;
 	status = grpc_conn_init(&call->io, call->loop, fd, session_new(call), err);

@@ -148,6 +148,14 @@ err_status grpc_socket_address(const char *path, struct sockaddr_un *ret_address
 	return ERR_OK;
 }
 
+bool grpc_peer_is_trusted(int fd)
+{
+	struct ucred peer = { .uid = (uid_t)-1 };
+	socklen_t peer_bytes = sizeof peer;
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_bytes) == 0 &&
+	       (peer.uid == 0 || peer.uid == geteuid());
+}
+
 nghttp2_nv grpc_header(const char *name, struct str value)
 {
 	// nghttp2 takes pointers to mutable bytes but, without the NO_COPY flags, only reads them.

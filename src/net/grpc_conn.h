@@ -36,6 +36,9 @@ bool grpc_conn_is_over(const struct grpc_conn *conn);
 // Address of a socket file; ERR_INVALID when the path is empty or too long for the kernel.
 MUST_USE err_status grpc_socket_address(const char *path, struct sockaddr_un *ret_address,
 					struct err *err);
+// Whether who is at the other end of a connected socket is root, or runs as we do: a socket's
+// folder may be open to more than that.
+bool grpc_peer_is_trusted(int fd);
 // A header as nghttp2 takes it; name and value are copied by nghttp2 when submitted.
 nghttp2_nv grpc_header(const char *name, struct str value);
 // A header's text as nghttp2 hands it over.

@@ -144,7 +144,7 @@ static void conn_turn(void *arg)
 static void conn_new(struct grpc_server *server, int owned_fd)
 {
 	struct server_conn *conn = NULL;
-	if (server->conn_count < GRPC_SERVER_CONNECTIONS_MAX)
+	if (server->conn_count < GRPC_SERVER_CONNECTIONS_MAX && grpc_peer_is_trusted(owned_fd))
 		conn = calloc(1, sizeof *conn);
 	if (conn == NULL) {
 		(void)close(owned_fd); // the peer sees that it was refused

@@ -402,6 +402,7 @@ err_status agent_config_load(struct arena *arena, int argc, char **argv, struct 
 const char *agent_config_help(void)
 {
 	return "usage: gpuaas-agent [--FLAG VALUE]...\n"
+	       "       gpuaas-agent driver-access [--FLAG VALUE]...   grants the agent the driver\n"
 	       "       gpuaas-agent journal FILE|DIR   print the usage journal\n"
 	       "       gpuaas-agent --check-config | --version | --help\n\n"
 #define HELP(flag, member, absent, help) "  --" flag "\n        " help "\n"

@@ -113,13 +113,12 @@ static void add_node(const struct inject *inject, struct answer *answer, const c
 	const char *root = config->dev_root[0] != '\0'      ? config->dev_root
 			   : config->driver_root[0] != '\0' ? config->driver_root
 							    : inject->driver_root;
-	struct str trimmed = str_of(root);
-	while (trimmed.len > 0 && trimmed.data[trimmed.len - 1] == '/')
-		trimmed.len--;
+	char path[CDI_NODE_PATH_BYTES];
+	cdi_host_path(root, name, path);
 	ASSERT(answer->parts.node_count < NODES_MAX);
 	answer->nodes[answer->parts.node_count++] = (struct dp_node){
 		str_of(arena_printf(answer->arena, "/dev/%s", name)),
-		str_of(arena_printf(answer->arena, STR_FMT "/dev/%s", STR_ARG(trimmed), name)),
+		str_of(arena_cstr(answer->arena, str_of(path))),
 	};
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemons/agent/agent.h"
+#include "daemons/agent/driver_access.h"
 #include "daemons/agent/nvml_child.h"
 #include "journal/journal.h"
 #include "sys/fs.h"
@@ -67,9 +68,11 @@ int main(int argc, char **argv)
 	struct agent_config config;
 	struct err err = { 0 };
 	char wish = 0;
+	bool is_access = argc >= 2 && strcmp(argv[1], "driver-access") == 0;
 	if (arena == NULL)
 		return 1;
-	if (agent_config_load(arena, argc, argv, &config, &wish, &err) != ERR_OK)
+	if (agent_config_load(arena, argc - is_access, argv + is_access, &config, &wish, &err) !=
+	    ERR_OK)
 		return say_error(&err, EXIT_USAGE);
 	if (wish == 'h')
 		return print(str_of(agent_config_help()));
@@ -79,5 +82,5 @@ int main(int argc, char **argv)
 		agent_config_print(&config, &out);
 		return print(buf_str(&out));
 	}
-	return run(&config, arena);
+	return is_access ? driver_access_run(&config) : run(&config, arena);
 }

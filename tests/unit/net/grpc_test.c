@@ -403,6 +403,45 @@ static void test_socket_file(struct check *c)
 	bench_close(&b);
 }
 
+// Permissions of the socket file are one guard, who is at the other end is the second.
+static void test_other_users(struct check *c)
+{
+	enum { NOBODY = 65534 };
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct bench b;
+	struct grpc_server *theirs = NULL;
+	struct err err = { 0 };
+	char byte = 0;
+	if (geteuid() != 0)
+		return; // only root can play another user
+	bench_open(&b, c);
+	(void)snprintf(address.sun_path, sizeof address.sun_path, "%s", b.socket_path);
+	CHECK_INT(c, "open to all", chmod(b.socket_path, 0777), 0);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	CHECK_INT(c, "another user", seteuid(NOBODY), 0);
+	int connected = connect(fd, (const struct sockaddr *)&address, sizeof address);
+	CHECK_INT(c, "root again", seteuid(0), 0);
+	CHECK_INT(c, "connects", connected, 0);
+	for (int i = 0; i < 5; i++)
+		loop_run_once(b.loop, 10);
+	CHECK_INT(c, "is closed at once", recv(fd, &byte, 1, MSG_DONTWAIT), 0);
+	(void)close(fd);
+	call_for(&b, "/t.T/Echo", STR("root"), SECOND_NS);
+	CHECK_INT(c, "root is served", b.code, GRPC_OK);
+
+	grpc_server_free(b.server);
+	b.server = NULL;
+	CHECK_INT(c, "another user's server", seteuid(NOBODY), 0);
+	err_status status = grpc_server_new(b.loop, b.socket_path, methods, 1, &b, &theirs, &err);
+	CHECK_INT(c, "back", seteuid(0), 0);
+	CHECK_INT(c, "listens", status, ERR_OK);
+	call_for(&b, "/t.T/Echo", STR("secret"), SECOND_NS);
+	CHECK_INT(c, "is told nothing", b.code, GRPC_UNAVAILABLE);
+	CHECK(c, "and why", strstr(b.error, "another user") != NULL);
+	grpc_server_free(theirs);
+	bench_close(&b);
+}
+
 static void test_many(struct check *c)
 {
 	struct bench b;
@@ -426,6 +465,7 @@ int main(void)
 	test_server_goes(&c);
 	test_bad_peers(&c);
 	test_socket_file(&c);
+	test_other_users(&c);
 	test_many(&c);
 	return check_done(&c);
 }

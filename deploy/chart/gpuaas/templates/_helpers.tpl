@@ -20,3 +20,12 @@ runAsGroup: 65532
 capabilities: {drop: [ALL]}
 seccompProfile: {type: RuntimeDefault}
 {{- end }}
+
+{{/* What the agent's container asks for: with driverAccess resource also the driver's device nodes. */}}
+{{- define "gpuaas.agentResources" -}}
+{{- $own := dict }}
+{{- if eq .Values.agent.driverAccess "resource" }}
+{{- $own = dict "limits" (dict "gpuaas.io/driver-access" "1") }}
+{{- end }}
+{{- mustMergeOverwrite (deepCopy .Values.agent.resources) $own | toYaml }}
+{{- end }}

@@ -243,7 +243,7 @@ bool sched_queue_explain(struct sched *sched, struct str namespace_, struct str 
 					  .user = pod->user_name,
 					  .priority = pod->key.priority,
 					  .score = pod->key.score };
-	ret->is_within = queue_is_within(pod->queue, pod->node == NULL ? pod->shape->gpu_milli : 0);
+	ret->is_within = queue_is_within(pod->queue, 1);
 	ret->has_factors = queueing_factors(sched, pod, ret->values);
 	for (int i = 0; i < SCHED_FACTORS; i++)
 		ret->weights[i] = sched->queueing->factors.weights[i];

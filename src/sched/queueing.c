@@ -218,6 +218,18 @@ static struct queue *blocker_of(const struct pod *pod)
 
 bool queueing_is_blocked(const struct pod *pod) { return blocker_of(pod) != NULL; }
 
+// What is kept for others, and may be given up any time, is nothing to who may not come anyway.
+static void drop_kept(struct sched_facts *facts)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < facts->count; i++) {
+		sched_code code = facts->items[i].code;
+		if (code != SCHED_CODE_RESERVED && code != SCHED_CODE_NOMINATED)
+			facts->items[count++] = facts->items[i];
+	}
+	facts->count = count;
+}
+
 void queueing_add_limits(const struct pod *pod, int64_t milli, struct sched_facts *facts)
 {
 	if (pod->queue->fault != NULL) {
@@ -240,6 +252,8 @@ void queueing_add_limits(const struct pod *pod, int64_t milli, struct sched_fact
 
 void queueing_add_facts(const struct pod *pod, struct sched_facts *facts)
 {
+	if (queueing_is_blocked(pod))
+		drop_kept(facts);
 	queueing_add_limits(pod, pod->shape->gpu_milli, facts);
 }
 
@@ -287,12 +301,13 @@ bool queueing_order_moves(const struct sched *sched)
 	return queues_are_used(sched->queueing->queues) || sched->queueing->uses_factors;
 }
 
+// Between two queues only what is equal for all pods of a queue counts before and after the pods'
+// own places, so that no three stand in a circle.
 int queueing_cmp(const struct sched *sched, const struct pod *a, const struct pod *b)
 {
 	if (a->queue == b->queue)
 		return tree_key_cmp(&a->key, &b->key);
-	bool is_a_within = queue_is_within(a->queue, a->shape->gpu_milli);
-	bool is_b_within = queue_is_within(b->queue, b->shape->gpu_milli);
+	bool is_a_within = queue_is_within(a->queue, 1), is_b_within = queue_is_within(b->queue, 1);
 	if (is_a_within != is_b_within)
 		return is_a_within ? -1 : 1;
 	if (a->key.score != b->key.score)

@@ -54,7 +54,7 @@ void sched_reclaim_set(struct sched *sched, bool reaches_deserved);
 
 struct sched_queue_view { // why a pod stands where it stands
 	struct str queue, user;
-	bool is_within;   // what is guaranteed to its queue; such pods go first
+	bool is_within;   // its queue has less than is guaranteed to it; such pods go first
 	int64_t priority; // at most the ceiling of its queue
 	bool has_factors;
 	int64_t score, weights[SCHED_FACTORS], values[SCHED_FACTORS]; // values in millionths

@@ -251,6 +251,7 @@ err_status apply_object(struct sim *sim, const struct sim_object *object, struct
 	switch (object->kind) {
 	case SIM_NODE: return apply_node(sim, object, err);
 	case SIM_GPU_NODE: return apply_gpu_node(sim, object, err);
+	case SIM_TENANT: return apply_tenant(sim, object, err);
 	case SIM_NAMESPACE: return apply_namespace(sim, object, err);
 	case SIM_POD: return apply_pod(sim, object, err);
 	case SIM_STORAGE: return storage_apply(sim, object, err);

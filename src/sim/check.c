@@ -134,11 +134,15 @@ static const char *check_order(struct sim *sim, const struct sim_pod *pod)
 	void *value;
 	for (size_t i = 0; map_next(sim->pods, &i, &uid, &value);) {
 		const struct sim_pod *other = value;
-		bool is_above = other->in.priority > pod->in.priority && other->node.len == 0;
+		bool is_above = checker_priority(sim, other) > checker_priority(sim, pod) &&
+				other->node.len == 0;
 		struct sched_explanation explanation;
 		// A pod may be what one with affinity or spread was waiting for.
 		bool has_terms = other->in.spec->near_count + other->in.spec->spread_count > 0;
-		if (!is_above || has_terms || other->in.gang != NULL || // it may not fit as a whole
+		bool is_of_other_queue = checker_has_queues(sim) &&
+					 !str_eq(other->in.namespace_, pod->in.namespace_);
+		if (!is_above || has_terms || is_of_other_queue ||
+		    other->in.gang != NULL || // it may not fit as a whole
 		    !sched_explain(sim->core, other->in.namespace_, other->in.name, &explanation))
 			continue;
 		bool is_late = explanation.facts.count > 0; // it may be waiting for a bind's retry
@@ -268,6 +272,8 @@ static const char *check_reservations(struct sim *sim, const struct sim_pod *pod
 	struct sched_reservation reservations[RESERVATIONS_MAX];
 	size_t count = sched_reservations(sim->core, reservations, RESERVATIONS_MAX);
 	const char *broken = NULL;
+	if (checker_has_queues(sim)) // these books do not know who is before whom
+		return NULL;
 	for (size_t i = 0; i < count && broken == NULL; i++)
 		broken = check_reservation(sim, pod, &reservations[i]);
 	return broken;
@@ -278,6 +284,8 @@ const char *checker_bind(struct sim *sim, struct sim_pod *pod, const struct sche
 	const char *broken = check_amounts(sim, pod);
 	if (broken == NULL)
 		broken = take_devices(sim, pod, bind);
+	if (broken == NULL)
+		broken = checker_queue(sim, pod);
 	if (broken == NULL)
 		broken = check_order(sim, pod);
 	if (broken == NULL)

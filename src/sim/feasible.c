@@ -62,6 +62,7 @@ int run_feasible(const char *file)
 	};
 	storage_init(&sim);
 	checker_gang_init(&sim);
+	checker_queue_init(&sim);
 	sim.checker = checker_new(scenario.arena);
 	int code = 0;
 	for (size_t i = 0; i < scenario.object_count && code == 0; i++) {
@@ -76,6 +77,7 @@ int run_feasible(const char *file)
 	map_free(sim.pods);
 	storage_done(&sim);
 	checker_gang_done(&sim);
+	checker_queue_done(&sim);
 	checker_free(sim.checker);
 	scenario_done(&scenario);
 	return code;

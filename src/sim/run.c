@@ -167,6 +167,7 @@ int run_on(struct scenario *scenario, const struct run_options *options, FILE *o
 		sched_policy_set(sim.core, &policy);
 	sim.pods = map_new(0);
 	storage_init(&sim);
+	checker_queue_init(&sim);
 	sim.events = events_new();
 	checker_gang_init(&sim);
 	sim.checker = checker_new(scenario->arena);
@@ -183,6 +184,7 @@ int run_on(struct scenario *scenario, const struct run_options *options, FILE *o
 	sched_free(sim.core);
 	map_free(sim.pods);
 	storage_done(&sim);
+	checker_queue_done(&sim);
 	events_free(sim.events);
 	checker_gang_done(&sim);
 	checker_free(sim.checker);

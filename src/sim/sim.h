@@ -15,6 +15,7 @@ typedef enum sim_kind {
 	SIM_NODE,
 	SIM_GPU_NODE,
 	SIM_NAMESPACE,
+	SIM_TENANT,
 	SIM_POD,
 	SIM_STORAGE,
 	SIM_KINDS
@@ -61,6 +62,7 @@ struct sim {
 	uint64_t bind_failures_permille;
 	struct map *pods;                    // uid -> sim_pod
 	struct map *storage[SCHED_STORAGES]; // key -> sched_storage_in, as the core was told
+	struct map *queues;                  // name -> sched_queue_in, as the core was told
 	struct events *events;
 	struct map *gangs; // of check_gang.c
 	struct checker *checker;
@@ -89,6 +91,14 @@ struct event events_take(struct events *events);
 // apply.c
 MUST_USE err_status apply_object(struct sim *sim, const struct sim_object *object, struct err *err);
 void apply_remove_pod(struct sim *sim, struct str uid);
+
+// check_queue.c
+void checker_queue_init(struct sim *sim);
+void checker_queue_done(struct sim *sim);
+MUST_USE err_status apply_tenant(struct sim *sim, const struct sim_object *object, struct err *err);
+bool checker_has_queues(const struct sim *sim); // then not only priority and age say who is first
+int64_t checker_priority(const struct sim *sim, const struct sim_pod *pod);  // under its ceiling
+const char *checker_queue(const struct sim *sim, const struct sim_pod *pod); // after its bind
 
 // storage.c
 void storage_init(struct sim *sim);

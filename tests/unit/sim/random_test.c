@@ -97,12 +97,58 @@ static void put_constraints(struct rng *rng, struct buf *out)
 		buf_put_c(out, "newField: 1, ");
 }
 
-static void put_pod(struct rng *rng, struct buf *out, unsigned i)
+enum { TENANTS = 3, NAMESPACES = 4 }; // one namespace has no tenant
+
+// Every third scenario has queues; some settings cannot hold, and all may change or go.
+static bool has_queues(uint64_t seed) { return seed % 3 == 0; }
+
+static void put_tenant(struct rng *rng, struct buf *out, unsigned i, const char *action)
+{
+	buf_printf(out, "---\n{kind: Tenant, metadata: {name: t%u, annotations: {", i);
+	if (action != NULL)
+		buf_printf(out, "sim.gpuaas.io/at: '%u', sim.gpuaas.io/action: %s",
+			   (unsigned)rng_below(rng, 60), action);
+	buf_put_c(out, "}}, spec: {queue: {");
+	if (chance(rng, 40))
+		buf_printf(out, "parent: t%u, ", (unsigned)rng_below(rng, TENANTS + 1));
+	if (chance(rng, 50))
+		buf_printf(out, "limit: %u, ", (unsigned)rng_below(rng, 10));
+	if (chance(rng, 50))
+		buf_printf(out, "guaranteed: %u, ", (unsigned)rng_below(rng, 6));
+	if (chance(rng, 30))
+		buf_printf(out, "userLimit: %u, ", (unsigned)rng_below(rng, 5));
+	if (chance(rng, 30))
+		buf_printf(out, "priorityCeiling: %u, ", 10 * (unsigned)rng_below(rng, 3));
+	buf_printf(out, "weight: %u, halfLifeSeconds: %u}}}\n", (unsigned)rng_below(rng, 4),
+		   (unsigned)rng_below(rng, 100));
+}
+
+static void put_tenants(uint64_t seed, struct buf *out)
+{
+	struct rng rng;
+	rng_init(&rng, ~seed);
+	for (unsigned i = 0; i < TENANTS; i++) {
+		put_tenant(&rng, out, i, NULL);
+		if (chance(&rng, 50))
+			put_tenant(&rng, out, i, PICK(&rng, "update", "update", "delete"));
+	}
+}
+
+static void put_namespace(struct buf *out, uint64_t seed, unsigned i)
+{
+	if (has_queues(seed))
+		buf_printf(out, "namespace: t%u, ", i % NAMESPACES);
+}
+
+static void put_pod(struct rng *rng, struct buf *out, unsigned i, uint64_t seed)
 {
 	unsigned cpu_milli = 100 * (1 + (unsigned)rng_below(rng, 60));
-	buf_printf(out, "---\n{kind: Pod, metadata: {name: p%u, labels: {app: %s}, annotations: {",
-		   i, PICK(rng, "x", "y", "z"));
+	buf_printf(out, "---\n{kind: Pod, metadata: {name: p%u, ", i);
+	put_namespace(out, seed, i);
+	buf_printf(out, "labels: {app: %s}, annotations: {", PICK(rng, "x", "y", "z"));
 	put_times(rng, out, true);
+	if (has_queues(seed))
+		buf_printf(out, ", gpuaas.io/user: %s", i % 3 == 0 ? "ada" : "bob");
 	if (chance(rng, 10))
 		buf_printf(out, ", gpuaas.io/gpu-models: '%s'",
 			   PICK(rng, "A100", "H100,L40S", "V100"));
@@ -125,19 +171,25 @@ static void put_pod(struct rng *rng, struct buf *out, unsigned i)
 		   PICK(rng, "", "", "", "", "{hostPort: 80}"));
 }
 
-static void put_late(struct rng *rng, struct buf *out, unsigned node_count, unsigned pod_count)
+struct size {
+	unsigned nodes, pods;
+};
+
+static void put_late(struct rng *rng, struct buf *out, struct size size, uint64_t seed)
 {
-	for (unsigned i = 0; i < node_count; i++) {
+	for (unsigned i = 0; i < size.nodes; i++) {
 		if (chance(rng, 20))
 			put_node(rng, out, i, PICK(rng, "update", "update", "delete"));
 	}
-	for (unsigned i = 0; i < pod_count; i++) {
-		if (chance(rng, 10))
-			buf_printf(out,
-				   "---\n{kind: Pod, metadata: {name: p%u, annotations: "
-				   "{sim.gpuaas.io/at: '%u', sim.gpuaas.io/action: delete}}, "
-				   "spec: {containers: [{name: c}]}}\n",
-				   i, (unsigned)rng_below(rng, 80));
+	for (unsigned i = 0; i < size.pods; i++) {
+		if (!chance(rng, 10))
+			continue;
+		buf_printf(out, "---\n{kind: Pod, metadata: {name: p%u, ", i);
+		put_namespace(out, seed, i);
+		buf_printf(out,
+			   "annotations: {sim.gpuaas.io/at: '%u', sim.gpuaas.io/action: "
+			   "delete}}, spec: {containers: [{name: c}]}}\n",
+			   (unsigned)rng_below(rng, 80));
 	}
 }
 
@@ -150,8 +202,10 @@ static void put_scenario(uint64_t seed, struct buf *out)
 	for (unsigned i = 0; i < node_count; i++)
 		put_node(&rng, out, i, NULL);
 	for (unsigned i = 0; i < pod_count; i++)
-		put_pod(&rng, out, i);
-	put_late(&rng, out, node_count, pod_count);
+		put_pod(&rng, out, i, seed);
+	put_late(&rng, out, (struct size){ node_count, pod_count }, seed);
+	if (has_queues(seed))
+		put_tenants(seed, out);
 	ASSERT(buf_ok(out));
 }
 

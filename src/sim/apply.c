@@ -246,6 +246,26 @@ static err_status apply_pod(struct sim *sim, const struct sim_object *object, st
 	return ERR_OK;
 }
 
+static err_status apply_group(struct sim *sim, const struct sim_object *object, struct err *err)
+{
+	struct arena *arena = sim->scenario->arena;
+	union feed_group_object group;
+	struct sched_gang_part part;
+	err_status status =
+		kobj_from_json(arena, object->group->table, object->json, NULL, &group, err);
+	if (status != ERR_OK)
+		return status;
+	if (!object->group->read(arena, &group, &part))
+		return fail_memory(err);
+	if (part.namespace_.len == 0)
+		part.namespace_ = STR("default");
+	if (object->action == SIM_DELETE || part.name.len == 0)
+		sched_gang_part_remove(sim->core, part.key);
+	else
+		sched_gang_part_set(sim->core, &part);
+	return ERR_OK;
+}
+
 err_status apply_object(struct sim *sim, const struct sim_object *object, struct err *err)
 {
 	switch (object->kind) {
@@ -255,6 +275,7 @@ err_status apply_object(struct sim *sim, const struct sim_object *object, struct
 	case SIM_NAMESPACE: return apply_namespace(sim, object, err);
 	case SIM_POD: return apply_pod(sim, object, err);
 	case SIM_STORAGE: return storage_apply(sim, object, err);
+	case SIM_GROUP: return apply_group(sim, object, err);
 	case SIM_KINDS: break;
 	}
 	ASSERT(false && "a kind is missing");

@@ -55,7 +55,7 @@ static err_status read_times(const json_t *json, struct sim_object *object, stru
 	return ERR_OK;
 }
 
-static bool find_kind(struct str kind, struct sim_object *object)
+static bool find_kind(const json_t *json, struct str kind, struct sim_object *object)
 {
 	static const char *const KINDS[SIM_STORAGE] = { "Node", "GPUNode", "Namespace", "Tenant",
 							"Pod" };
@@ -70,7 +70,9 @@ static bool find_kind(struct str kind, struct sim_object *object)
 		if (str_eq_c(kind, FEED_STORAGES[i].kind))
 			return true;
 	}
-	return false;
+	object->kind = SIM_GROUP;
+	object->group = feed_group_find(json_text(json, "apiVersion"), kind);
+	return object->group != NULL;
 }
 
 static err_status add_object(struct scenario *scenario, const json_t *json, struct err *err)
@@ -84,7 +86,7 @@ static err_status add_object(struct scenario *scenario, const json_t *json, stru
 		return ERR_OK;
 	}
 	struct sim_object object = { .json = json };
-	if (find_kind(kind, &object)) {
+	if (find_kind(json, kind, &object)) {
 		if (name.len == 0)
 			return err_set(err, ERR_INVALID, "a " STR_FMT " lacks metadata.name",
 				       STR_ARG(kind));

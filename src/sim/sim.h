@@ -6,6 +6,7 @@
 
 #include "base/map.h"
 #include "base/rng.h"
+#include "feed/feed_group.h"
 #include "feed/feed_storage.h"
 
 #include <stdio.h>
@@ -18,6 +19,7 @@ typedef enum sim_kind {
 	SIM_TENANT,
 	SIM_POD,
 	SIM_STORAGE,
+	SIM_GROUP,
 	SIM_KINDS
 } sim_kind;
 
@@ -25,9 +27,10 @@ struct sim_object { // one document of the file
 	int64_t at_ms;
 	sim_action action;
 	sim_kind kind;
-	sched_storage storage; // of SIM_STORAGE
-	const json_t *json;    // lives as long as the scenario
-	int64_t runs_ms;       // of a pod; -1: for ever
+	sched_storage storage;          // of SIM_STORAGE
+	const struct feed_group *group; // of SIM_GROUP
+	const json_t *json;             // lives as long as the scenario
+	int64_t runs_ms;                // of a pod; -1: for ever
 };
 struct scenario {
 	json_t *documents;

@@ -25,6 +25,14 @@
 #define SHORT(nodes, gpus, have)                                                                   \
 	"InsufficientResource:" nodes "(" gpus " nvidia.com/gpu/" have " nvidia.com/gpu)"
 #define INCOMPLETE(need, have) "GangIncomplete:0(" need "/" have ")"
+#define UNKNOWN(have)                                                                              \
+	"GangIncomplete:0(gpuaas.io/gang-min, or a Job or PodGroup that says how many/" have ")"
+#define JOB(name, count, notes, conditions)                                                        \
+	"---\n{apiVersion: batch/v1, kind: Job, metadata: {name: " name ", annotations: {" notes   \
+	"}}, spec: {parallelism: " count                                                           \
+	", template: {metadata: {annotations: {gpuaas.io/gang: g}}}}, status: {conditions: "       \
+	"" conditions "}}\n"
+#define GROUPED(name) FULL(name, "", "3", "schedulingGroup: {podGroupName: g}")
 #define NO_ROOM(need, have) "GangDoesNotFit:0(" need "/" have ")"
 #define DIFFERS(theirs, own) "GangContradiction:0(gpuaas.io/" theirs "/gpuaas.io/" own ")"
 #define RACK "gpuaas.io/topology: rack, " OF("g", "2")
@@ -184,6 +192,48 @@ static const struct {
 	  { "wait m1 " NO_ROOM("2 pods", "1 pod") " QueueLimitReached:0(4 GPUs/3 GPUs for default)",
 	    "wait m2 " NO_ROOM("2 pods", "1 pod") " QueueLimitReached:0(4 GPUs/3 GPUs for default)",
 	    "-x", "bind m1 a []", "bind m2 a []" } },
+	{ "a Job says how many",
+	  NODE("a", "4", "r") FULL("m1", "gpuaas.io/gang: g", "1", "") JOB("j", "2", "", ""),
+	  { "wait m1 " INCOMPLETE("2 pods", "1 pod"), "+" FULL("m2", "gpuaas.io/gang: g", "1", ""),
+	    "bind m1 a []", "bind m2 a []" } },
+	{ "nobody says how many, until a Job does",
+	  NODE("a", "4", "r") FULL("m1", "gpuaas.io/gang: g", "1", ""),
+	  { "wait m1 " UNKNOWN("1 pod"), "+" JOB("j", "1", "", ""), "bind m1 a []" } },
+	{ "Jobs of a JobSet add up, when all of them are there",
+	  NODE("a", "4", "r") JOB("j", "1", "jobset.sigs.k8s.io/global-replicas: '2'", "")
+		  FULL("m1", "gpuaas.io/gang: g", "1", ""),
+	  { "wait m1 " UNKNOWN("1 pod"),
+	    "+" JOB("k", "1", "jobset.sigs.k8s.io/global-replicas: '2'", ""), "@5000",
+	    "wait m1 " INCOMPLETE("2 pods", "1 pod"), "+" FULL("m2", "gpuaas.io/gang: g", "1", ""),
+	    "bind m1 a []", "bind m2 a []" } },
+	{ "a Job that is over counts no more",
+	  NODE("a", "4", "r") JOB("old", "2", "", "[{type: Complete, status: 'True'}]")
+		  JOB("j", "1", "", "") FULL("m1", "gpuaas.io/gang: g", "1", ""),
+	  { "bind m1 a []" } },
+	{ "a PodGroup of Kubernetes",
+	  NODE("a", "4", "r") NODE("b", "4", "s") GROUPED("m1")
+		  GROUPED("m2") "---\n{apiVersion: scheduling.k8s.io/v1alpha2, kind: PodGroup, "
+				"metadata: {name: g}, "
+				"spec: {schedulingPolicy: {gang: {minCount: 2}}, "
+				"schedulingConstraints: {topology: "
+				"[{key: rack}]}}}\n",
+	  { "wait m1 " NO_ROOM("2 pods with one rack", "1 pod"),
+	    "wait m2 " NO_ROOM("2 pods with one rack", "1 pod"), "+" NODE("c", "4", "s"),
+	    "bind m1 b []", "bind m2 c []" } },
+	{ "a PodGroup of Kubernetes without a gang",
+	  NODE("a", "4", "r") GROUPED("m1")
+		  GROUPED("m2") "---\n{apiVersion: scheduling.k8s.io/v1alpha2, kind: PodGroup, "
+				"metadata: {name: g}, "
+				"spec: {schedulingPolicy: {basic: {}}}}\n",
+	  { "bind m1 a []", "wait m2 " NO_ROOM("1 pod", "0 pods") " " SHORT("1", "3", "1") } },
+	{ "a PodGroup of the plugin",
+	  NODE("a", "4", "r") LABELED("m1", "scheduling.x-k8s.io/pod-group: g",
+				      "1") "---\n{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: "
+					   "PodGroup, metadata: {name: g}, "
+					   "spec: {minMember: 2}}\n",
+	  { "wait m1 " INCOMPLETE("2 pods", "1 pod"),
+	    "+" LABELED("m2", "scheduling.x-k8s.io/pod-group: g", "1"), "bind m1 a []",
+	    "bind m2 a []" } },
 	{ "affinity inside of the gang",
 	  NODE("a", "4", "r") NODE("b", "4", "s") FULL(
 		  "m1", OF("g", "2"), "1",

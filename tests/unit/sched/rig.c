@@ -118,6 +118,26 @@ static bool put_storage(struct rig *rig, struct str kind, const json_t *value)
 	return false;
 }
 
+static bool put_group(struct rig *rig, struct str kind, const json_t *value)
+{
+	struct err err = { 0 };
+	struct sched_gang_part part;
+	union feed_group_object object;
+	const struct feed_group *group = feed_group_find(json_text(value, "apiVersion"), kind);
+	if (group == NULL)
+		return false;
+	must(kobj_from_json(rig->arena, group->table, value, NULL, &object, &err) == ERR_OK,
+	     group->kind, &err);
+	must(group->read(rig->arena, &object, &part), group->kind, NULL);
+	if (part.namespace_.len == 0)
+		part.namespace_ = STR("default");
+	if (part.name.len == 0)
+		sched_gang_part_remove(rig->sched, part.key);
+	else
+		sched_gang_part_set(rig->sched, &part);
+	return true;
+}
+
 void rig_put(struct rig *rig, const char *yaml)
 {
 	AUTO(json_decrefp) json_t *documents = NULL;
@@ -134,7 +154,7 @@ void rig_put(struct rig *rig, const char *yaml)
 			put_namespace(rig, value);
 		else if (str_eq_c(kind, "Tenant"))
 			put_tenant(rig, value);
-		else if (!put_storage(rig, kind, value))
+		else if (!put_storage(rig, kind, value) && !put_group(rig, kind, value))
 			put_pod(rig, value);
 	}
 }

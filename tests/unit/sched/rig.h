@@ -3,6 +3,7 @@
 // as people write them. Decisions come back as one line of text each.
 #pragma once
 
+#include "feed/feed_group.h"
 #include "feed/feed_storage.h"
 
 struct rig {

@@ -148,24 +148,29 @@ def check_no_double(pods):
     assert not [uuid for uuid, count in holders.items() if count > 1]
 
 
+def prepare(server):
+    """GPUNodes, two namespaces and four nodes with GPUs."""
+    api = Api(server)
+    api.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION)
+    for name in ("gpuaas-system", "a", "b"):
+        api.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+
+    def is_served():
+        try:
+            return api.call("GET", "/apis/gpuaas.io/v1alpha1/gpunodes")
+        except urllib.error.HTTPError:
+            return None
+
+    wait_for("the definition", is_served)
+    for i in range(4):
+        api.add_node(f"n{i}", {"zone": f"z{i % 2}"})
+    return api
+
+
 @pytest.fixture(scope="module")
 def api(tmp_path_factory):
     with ApiServer(tmp_path_factory.mktemp("apiserver")) as server:
-        api = Api(server)
-        api.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION)
-        for name in ("gpuaas-system", "a", "b"):
-            api.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
-
-        def is_served():
-            try:
-                return api.call("GET", "/apis/gpuaas.io/v1alpha1/gpunodes")
-            except urllib.error.HTTPError:
-                return None
-
-        wait_for("the definition", is_served)
-        for i in range(4):
-            api.add_node(f"n{i}", {"zone": f"z{i % 2}"})
-        yield api
+        yield prepare(server)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@
 #include "sys/log.h"
 #include "sys/mac.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 // The API server gives a bind up before we do, so that one without an answer is settled soon.
@@ -141,6 +142,9 @@ static bool put_body(struct scheduler *s, const struct sched_decision *decision,
 	buf_put_json(out, decision->namespace_);
 	buf_put_c(out, ",\"uid\":");
 	buf_put_json(out, decision->uid);
+	// A bind of an earlier leader that arrives late is refused by this (policy
+	// gpuaas-bindings).
+	buf_printf(out, ",\"annotations\":{\"" FEED_TERM_ANNOTATION "\":\"%" PRId64 "\"", s->term);
 	if (decision->grant_count > 0) {
 		AUTO(buf_done) struct buf plan = { .limit = 256 * 1024 };
 		char mac[MAC_TEXT_BYTES];
@@ -148,11 +152,11 @@ static bool put_body(struct scheduler *s, const struct sched_decision *decision,
 		struct mac_plan signed_plan = { decision->uid, decision->node, buf_str(&plan) };
 		if (!buf_ok(&plan) || !mac_plan_sign(buf_str(&s->plan_key), &signed_plan, mac))
 			return false;
-		buf_put_c(out, ",\"annotations\":{\"" FEED_PLAN_ANNOTATION "\":");
+		buf_put_c(out, ",\"" FEED_PLAN_ANNOTATION "\":");
 		buf_put_json(out, buf_str(&plan));
-		buf_printf(out, ",\"" FEED_MAC_ANNOTATION "\":\"%s\"}", mac);
+		buf_printf(out, ",\"" FEED_MAC_ANNOTATION "\":\"%s\"", mac);
 	}
-	buf_put_c(out, "},\"target\":{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":");
+	buf_put_c(out, "}},\"target\":{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":");
 	buf_put_json(out, decision->node);
 	buf_put_c(out, "}}");
 	return buf_ok(out);

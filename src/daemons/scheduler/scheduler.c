@@ -81,8 +81,8 @@ void scheduler_wake(void *arg)
 void scheduler_on_acquired(void *arg, int64_t transitions)
 {
 	struct scheduler *s = arg;
-	(void)transitions; // binds are fenced by the pod's UID and its node name at the API server
 	ASSERT(s->core == NULL);
+	s->term = transitions;
 	s->core = sched_new(world_random(loop_world(s->loop)));
 	if (s->has_policy)
 		sched_policy_set(s->core, &s->policy);

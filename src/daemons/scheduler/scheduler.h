@@ -73,6 +73,7 @@ struct scheduler {
 	struct loop *loop;
 	struct k8s_client *client;
 	struct lease *lease;
+	int64_t term; // fencing number of what is bound, from the Lease
 	struct event_sink *events;
 	struct http_server *server;
 	struct buf plan_key;

@@ -351,29 +351,72 @@ static struct sched_version version_of(struct str text)
 	return version;
 }
 
+// A GPU in MIG mode that is not offered whole stands for nothing by itself; its MIG devices do
+// where they are called GPUs.
+static bool is_in_parts(const struct kobj_gpu *gpu)
+{
+	return gpu->mig_enabled > 0 && gpu->resource.len == 0;
+}
+
+static bool is_called_gpu(const struct kobj_mig *mig)
+{
+	return str_eq_c(mig->resource, FEED_GPU_RESOURCE);
+}
+
+static size_t count_devices(const struct kobj_gpu_node *node)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < node->devices.count; i++) {
+		const struct kobj_gpu *gpu = &node->devices.items[i];
+		count += is_in_parts(gpu) ? 0 : 1;
+		for (size_t j = 0; is_in_parts(gpu) && j < gpu->migs.count; j++)
+			count += is_called_gpu(&gpu->migs.items[j]) ? 1 : 0;
+	}
+	return min_size(count, SCHED_DEVICES_MAX);
+}
+
+static struct sched_device_in device_of(const struct kobj_gpu_node *node,
+					const struct kobj_gpu *gpu)
+{
+	_Static_assert(sizeof(struct kobj_gpu_link) == sizeof(struct str), "one text");
+	return (struct sched_device_in){ .uuid = gpu->uuid,
+					 .model = gpu->model,
+					 .index = gpu->index,
+					 .memory_mib = gpu->memory_mib,
+					 .is_healthy = gpu->healthy > 0,
+					 .is_shared = gpu->milli > 0,
+					 .compute = version_of(gpu->compute),
+					 .driver = version_of(node->driver),
+					 .cuda = version_of(node->cuda),
+					 .numa_node = gpu->numa_node,
+					 .has_switch = gpu->switch_links > 0,
+					 .linked = (const void *)gpu->links.items,
+					 .linked_count = gpu->links.count };
+}
+
 bool feed_devices(struct arena *arena, const struct kobj_gpu_node *node,
 		  struct sched_device_in **ret_devices, size_t *ret_count)
 {
-	size_t count = min_size(node->devices.count, SCHED_DEVICES_MAX);
+	size_t count = count_devices(node), at = 0;
 	struct sched_device_in *devices = ARENA_ARRAY(arena, struct sched_device_in, count);
 	if (devices == NULL)
 		return false;
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < node->devices.count; i++) {
 		const struct kobj_gpu *gpu = &node->devices.items[i];
-		_Static_assert(sizeof(struct kobj_gpu_link) == sizeof(struct str), "one text");
-		devices[i] = (struct sched_device_in){ .uuid = gpu->uuid,
-						       .model = gpu->model,
-						       .index = gpu->index,
-						       .memory_mib = gpu->memory_mib,
-						       .is_healthy = gpu->healthy > 0,
-						       .is_shared = gpu->milli > 0,
-						       .compute = version_of(gpu->compute),
-						       .driver = version_of(node->driver),
-						       .cuda = version_of(node->cuda),
-						       .numa_node = gpu->numa_node,
-						       .has_switch = gpu->switch_links > 0,
-						       .linked = (const void *)gpu->links.items,
-						       .linked_count = gpu->links.count };
+		struct sched_device_in device = device_of(node, gpu);
+		if (!is_in_parts(gpu) && at < count)
+			devices[at++] = device;
+		for (size_t j = 0; is_in_parts(gpu) && j < gpu->migs.count; j++) {
+			const struct kobj_mig *mig = &gpu->migs.items[j];
+			if (!is_called_gpu(mig) || at == count)
+				continue;
+			device.uuid = mig->uuid;
+			device.memory_mib = mig->memory_mib;
+			device.is_healthy = mig->healthy > 0;
+			device.has_switch = false; // MIG devices have no NVLinks
+			device.linked_count = 0;
+			devices[at++] = device;
+		}
 	}
 	*ret_devices = devices;
 	*ret_count = count;

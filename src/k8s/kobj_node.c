@@ -38,6 +38,14 @@ static const struct kobj_field GPU_LINK_ROWS[] = {
 static const struct kobj_table GPU_LINK =
 	KOBJ_TABLE_OF("link", struct kobj_gpu_link, GPU_LINK_ROWS, true);
 
+static const struct kobj_field MIG_ROWS[] = {
+	KOBJ_ROW("uuid", 0, KOBJ_TEXT, struct kobj_mig, uuid),
+	KOBJ_ROW("resource", 0, KOBJ_TEXT, struct kobj_mig, resource),
+	KOBJ_ROW("memoryMiB", 0, KOBJ_INT, struct kobj_mig, memory_mib),
+	KOBJ_ROW("healthy", 0, KOBJ_TRISTATE, struct kobj_mig, healthy),
+};
+static const struct kobj_table MIG = KOBJ_TABLE_OF("MIG device", struct kobj_mig, MIG_ROWS, true);
+
 static const struct kobj_field GPU_ROWS[] = {
 	KOBJ_ROW("uuid", 0, KOBJ_TEXT, struct kobj_gpu, uuid),
 	KOBJ_ROW("model", 0, KOBJ_TEXT, struct kobj_gpu, model),
@@ -45,6 +53,9 @@ static const struct kobj_field GPU_ROWS[] = {
 	KOBJ_ROW("memoryMiB", 0, KOBJ_INT, struct kobj_gpu, memory_mib),
 	KOBJ_ROW("milli", 0, KOBJ_INT, struct kobj_gpu, milli),
 	KOBJ_ROW("healthy", 0, KOBJ_TRISTATE, struct kobj_gpu, healthy),
+	KOBJ_ROW("migEnabled", 0, KOBJ_TRISTATE, struct kobj_gpu, mig_enabled),
+	KOBJ_ROW("resource", 0, KOBJ_TEXT, struct kobj_gpu, resource),
+	KOBJ_SUB("mig", 0, KOBJ_OBJECTS, struct kobj_gpu, migs, &MIG),
 	KOBJ_ROW("computeCapability", 0, KOBJ_TEXT, struct kobj_gpu, compute),
 	KOBJ_ROW("numaNode", 0, KOBJ_INT, struct kobj_gpu, numa_node),
 	KOBJ_ROW("switchLinks", 0, KOBJ_INT, struct kobj_gpu, switch_links),

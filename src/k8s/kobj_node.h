@@ -20,12 +20,18 @@ struct kobj_node {
 struct kobj_gpu_link {
 	struct str uuid;
 };
+struct kobj_mig { // a MIG device of a GPU
+	struct str uuid, resource;
+	int64_t memory_mib;
+	int healthy; // tristate
+};
 struct kobj_gpu { // one of status.devices of a GPUNode
-	struct str uuid, model, compute;
+	struct str uuid, model, compute, resource;
 	int64_t index, memory_mib, numa_node, switch_links;
 	int64_t milli; // thousandths that are given out in shares; 0: it is given whole
 	KOBJ_LIST_OF(struct kobj_gpu_link) links;
-	int healthy; // tristate
+	KOBJ_LIST_OF(struct kobj_mig) migs;
+	int healthy, mig_enabled; // tristate
 };
 struct kobj_gpu_node {
 	struct kobj_meta meta;

@@ -21,9 +21,18 @@ static void on_monitor_change(void *arg)
 	if (agent->resources == NULL)
 		return; // the start is not over
 	agent_offer(agent);
+	agent_layout_look(agent->layout);
+	agent_layout_step(agent->layout);
 	agent_tell_health(agent);
 	if (agent->node != NULL)
 		node_writer_poke(agent->node);
+}
+
+static void on_mig_changed(void *arg, uint32_t slot, int32_t status, const char *text)
+{
+	struct agent *agent = arg;
+	(void)slot; // one change at a time on a node
+	agent_layout_changed(agent->layout, status, text);
 }
 
 static void on_reading(void *arg, uint32_t slot)
@@ -202,6 +211,7 @@ static void fill_layout(struct agent *agent, struct node_view *view)
 	view->sharing = sharings[offer->sharing];
 	view->mig = migs[agent->dp.mig];
 	view->problem = offer->problem;
+	view->apply = agent_layout_apply(agent->layout);
 	if (agent->dp.has_shares)
 		view->memory_limit = dp_limit_name(agent->dp.share_limit);
 	if (agent->dp.has_shares && offer->hides_shares)
@@ -251,6 +261,8 @@ static void on_housekeeping(void *arg)
 	exporter_look(&agent->exporter);
 	late_refresh(agent->late);
 	agent_offer(agent); // also writes the CDI file anew if somebody removed it
+	agent_layout_look(agent->layout);
+	agent_layout_step(agent->layout);
 	if (agent->node != NULL)
 		node_writer_poke(agent->node); // writes only what differs
 	if (agent->push != NULL)
@@ -281,6 +293,7 @@ static err_status start_monitor(struct agent *agent, struct err *err)
 		.on_change = on_monitor_change,
 		.on_reading = on_reading,
 		.on_processes = on_processes,
+		.on_mig_changed = on_mig_changed,
 	};
 	return monitor_new(agent->loop, &config, &agent->monitor, err);
 }
@@ -447,6 +460,7 @@ static void on_hup(void *arg)
 	agent->plan_key_ns = 0;
 	dp_source_look(agent->source);
 	exporter_look(&agent->exporter);
+	agent_layout_reload(agent->layout);
 	if (agent->tls != NULL && tls_server_reload(agent->tls, &err) != ERR_OK)
 		log_err(LOG_ERROR, "certificate is not reloaded, the old one stays", &err);
 }
@@ -473,6 +487,8 @@ err_status agent_start(struct agent *agent, const struct agent_config *config, s
 	if (status == ERR_OK)
 		status = start_kubelet(agent, err);
 	if (status == ERR_OK)
+		status = agent_layout_new(agent, &agent->layout, err);
+	if (status == ERR_OK)
 		status = start_http(agent, err);
 	if (status != ERR_OK) {
 		agent_stop(agent);
@@ -492,6 +508,8 @@ void agent_stop(struct agent *agent)
 	resources_free(agent->resources);
 	dp_source_free(agent->source);
 	node_label_free(agent->label);
+	agent_layout_free(agent->layout);
+	agent->layout = NULL;
 	loop_timer_free(agent->settle);
 	late_free(agent->late);
 	holders_free(agent->holders);

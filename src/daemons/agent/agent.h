@@ -5,6 +5,7 @@
 // meter journals it; push sends it; node_writer and the HTTP server show it.
 #pragma once
 
+#include "daemons/agent/agent_layout.h"
 #include "daemons/agent/config.h"
 #include "daemons/agent/dp_source.h"
 #include "daemons/agent/exporter.h"
@@ -41,6 +42,7 @@ struct agent {
 	struct node_writer *node;  // NULL then
 	struct meter *meter;
 	struct holders *holders;
+	struct agent_layout *layout; // NULL: not managed
 	struct late *late;
 	struct push *push; // NULL: not configured
 	struct grant grant;

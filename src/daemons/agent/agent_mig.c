@@ -10,7 +10,7 @@ static const char *why_part_held_back(const struct agent *agent, uint32_t slot, 
 					 &gpu->mig.instances[i], meter_usage(agent->meter),
 					 gpu->info.uuid))
 		return "it is still held as it was offered before";
-	return NULL;
+	return agent_layout_why(agent->layout, gpu, i);
 }
 
 void agent_hold_back_parts(struct agent *agent, uint32_t slot)

@@ -38,7 +38,7 @@ static const char *why_held_back(const struct agent *agent, uint32_t slot)
 		return "it is still held as it was offered before";
 	if (agent->handovers[slot].is_dirty)
 		return agent->handovers[slot].reason;
-	return NULL;
+	return agent_layout_why(agent->layout, monitor_gpu(agent->monitor, slot), MIG_WHOLE);
 }
 
 // Looks whether a GPU that nobody holds is clean; what must be read for that is asked for.

@@ -69,14 +69,17 @@ enum { FILE_MAX_BYTES = 256 * 1024, HOST_NAME_BYTES = 256 };
 	X("metrics.countersFile", counters_file, NULL)                                             \
 	X("metrics.tokensFile", tokens_file, NULL)                                                 \
 	X("health.ignoreXids", ignore_xids, NULL)                                                  \
-	X("health.watchXids", watch_xids, NULL)
+	X("health.watchXids", watch_xids, NULL)                                                    \
+	X("mig.configFile", mig_file, NULL)                                                        \
+	X("mig.layout", mig_layout, NULL)
 
 static const char *const top_keys[] = {
 	"resource",    "sysRoot",    "driverProcRoot",
 	"planKeyFile", "planWaitMs", "server",
 	"tls",         "health",     "usage",
 	"journal",     "node",       "extraDeviceMounts",
-	"attribution", "metrics",    NULL,
+	"attribution", "metrics",    "mig",
+	NULL,
 };
 static const struct {
 	const char *name;
@@ -93,6 +96,7 @@ static const struct {
 	{ "usage", (const char *const[]){ "readMs", "sampleS", NULL } },
 	{ "journal", (const char *const[]){ "segmentBytes", "limitBytes", NULL } },
 	{ "node", (const char *const[]){ "periodS", NULL } },
+	{ "mig", (const char *const[]){ "manage", "configFile", "layout", NULL } },
 };
 
 static err_status check_keys(const json_t *root, struct err *err)
@@ -237,6 +241,10 @@ static err_status read_values(struct arena *arena, const json_t *root, struct ag
 	NUMBERS(TAKE_NUMBER)
 	if ((config->tls_cert_file == NULL) != (config->tls_key_file == NULL))
 		return err_set(err, ERR_INVALID, "tls needs certFile and keyFile, or neither");
+	const json_t *manage = json_at(root, "mig.manage");
+	if (manage != NULL && !json_is_boolean(manage))
+		return err_set(err, ERR_INVALID, "mig.manage must be true or false");
+	config->manages_mig = json_is_true(manage);
 	return take_mounts(arena, root, config, err);
 }
 

@@ -34,6 +34,8 @@ struct agent_config {
 	int64_t node_period_s;
 	struct cdi_mount mounts[CDI_MOUNTS_MAX];
 	size_t mount_count;
+	bool manages_mig; // layouts are brought about
+	const char *mig_file, *mig_layout;
 	struct xid_policy xids;
 };
 

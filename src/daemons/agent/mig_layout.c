@@ -323,3 +323,20 @@ err_status mig_layout_goal(const struct mig_layout *layout, const struct gpu_inf
 	*ret = goal;
 	return ERR_OK;
 }
+
+bool mig_goal_is_same(const struct mig_goal *a, const struct mig_goal *b)
+{
+	return a->is_set == b->is_set && a->is_enabled == b->is_enabled &&
+	       memcmp(&a->want, &b->want, sizeof a->want) == 0;
+}
+
+bool mig_reserves_is_same(const struct mig_reserves *a, const struct mig_reserves *b)
+{
+	for (size_t i = 0; a->count == b->count && i < a->count; i++) {
+		const struct mig_reserve *x = &a->items[i], *y = &b->items[i];
+		if (strcmp(x->tenant, y->tenant) != 0 || strcmp(x->node, y->node) != 0 ||
+		    strcmp(x->profile, y->profile) != 0 || x->count != y->count)
+			return false;
+	}
+	return a->count == b->count;
+}

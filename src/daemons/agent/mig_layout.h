@@ -55,6 +55,9 @@ struct mig_goal {
 	struct mig_want want;
 };
 
+bool mig_goal_is_same(const struct mig_goal *a, const struct mig_goal *b);
+bool mig_reserves_is_same(const struct mig_reserves *a, const struct mig_reserves *b);
+
 // The mapping of names to layouts in a file's text.
 MUST_USE err_status mig_layouts_open(struct str text, json_t **ret_root, struct err *err);
 // Reads every layout, so that a broken one is refused before it is chosen. path: of the mapping in

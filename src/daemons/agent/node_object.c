@@ -287,6 +287,12 @@ static void put_condition(struct buf *out, const char *type, const struct condit
 	buf_printf(out, ",\"lastTransitionTime\":\"%s\"}", since);
 }
 
+// Whether a layout is wanted here; it may stand nowhere yet.
+static bool has_mig_config(const struct node_view *view)
+{
+	return view->apply != NULL && view->apply->name[0] != '\0';
+}
+
 static void put_layout(struct buf *out, const struct node_view *view)
 {
 	buf_printf(out, ",\"layout\":{\"sharing\":\"%s\",\"mig\":\"%s\"",
@@ -295,6 +301,11 @@ static void put_layout(struct buf *out, const struct node_view *view)
 		put_text(out, "problem", view->problem);
 	if (view->memory_limit != NULL)
 		put_text(out, "shareMemoryLimit", view->memory_limit);
+	if (has_mig_config(view)) {
+		put_text(out, "migConfig", view->apply->name);
+		put_text(out, "migConfigState", mig_apply_state(view->apply));
+		put_text(out, "migConfigReason", view->apply->reason);
+	}
 	buf_put_c(out, "}");
 }
 
@@ -390,5 +401,8 @@ void node_object_put_labels(struct buf *out, const struct node_view *view, int64
 		buf_printf(out, "%s\"nvidia.com/%s\":", i == 0 ? "" : ",", labels.items[i].name);
 		buf_put_json(out, str_of(labels.items[i].value));
 	}
+	if (has_mig_config(view))
+		buf_printf(out, ",\"nvidia.com/mig.config.state\":\"%s\"",
+			   mig_apply_state(view->apply));
 	buf_put_c(out, "}}}");
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "daemons/agent/mig_apply.h"
 #include "daemons/agent/offer.h"
 #include "gpu/labels.h"
 
@@ -43,6 +44,7 @@ struct node_view {
 	const char *problem;      // why nothing is offered; NULL: nothing
 	const char *memory_limit; // what keeps shares to their memory; NULL: none are configured
 	const char *shares_why;   // then: why they are not offered; NULL: they are
+	const struct mig_apply *apply; // of layouts; NULL: they are not managed
 };
 
 // Bodies of server-side apply. conditions_t: RFC 3339 of the last change of each condition,

@@ -22,6 +22,23 @@ bool health_is_offered(const struct health *health)
 	return health->state == HEALTH_HEALTHY || health->state == HEALTH_SUSPECT;
 }
 
+bool health_is_dead(const struct health *health)
+{
+	if (health->state != HEALTH_UNHEALTHY)
+		return false;
+	switch (health->fault) {
+	case HEALTH_FAULT_XID:
+	case HEALTH_FAULT_LOST:
+	case HEALTH_FAULT_HUNG:
+	case HEALTH_FAULT_RECOVERY: return true;
+	case HEALTH_FAULT_NONE:
+	case HEALTH_FAULT_ERROR:
+	case HEALTH_FAULT_CRASH:
+	case HEALTH_FAULT_DRIVER: return false;
+	}
+	return false;
+}
+
 const char *health_state_name(health_state state)
 {
 	switch (state) {
@@ -113,8 +130,8 @@ static bool is_healed(const struct health *health, const struct health_config *c
 		return false;
 	if (now_ns - health->fault_at_ns < config->hold_off_ns)
 		return false;
-	// Without the driver's word an XID's damage cannot be ruled out.
-	if (health->fault == HEALTH_FAULT_XID)
+	// Without the driver's word an XID's damage cannot be ruled out, whatever failed after it.
+	if (health->xid != 0)
 		return action == HEALTH_ACTION_NONE || health->reset_seen;
 	return true;
 }

@@ -45,7 +45,7 @@ struct health_config {
 struct health {
 	health_state state;
 	health_fault fault;
-	uint32_t xid; // of HEALTH_FAULT_XID
+	uint32_t xid; // the last one since Healthy, 0: none; it asks for the driver's word
 	uint32_t strikes, clean;
 	uint64_t fault_at_ns;
 	bool reset_seen;                  // since the fault
@@ -61,6 +61,9 @@ bool health_on_probe(struct health *health, const struct health_config *config, 
 		     int action, const char *detail, uint64_t now_ns);
 void health_on_reset(struct health *health);         // a reset or driver reload was seen
 bool health_is_offered(const struct health *health); // Healthy or Suspect
+// Whether the fault is the GPU's own: what runs on it does not go on. Not so when calls fail, crash
+// or have no driver to go to, which can be the software's fault and then is every GPU's.
+bool health_is_dead(const struct health *health);
 const char *health_state_name(health_state state);
 const char *health_fault_name(health_fault fault);
 MUST_USE bool health_fault_parse(struct str text, health_fault *ret);

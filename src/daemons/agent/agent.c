@@ -243,6 +243,7 @@ static bool node_view(void *arg, struct node_view *ret)
 	*ret = (struct node_view){ .node = agent->config.node_name,
 				   .gpus = monitor_gpus(agent->monitor),
 				   .count = monitor_count(agent->monitor),
+				   .usage = meter_usage(agent->meter),
 				   .driver = monitor_driver(agent->monitor),
 				   .resource = agent->config.resource,
 				   .machine = agent->machine,

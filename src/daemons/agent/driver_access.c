@@ -23,7 +23,7 @@ static void add(const char *root, const char *name, char ret[][32], size_t *coun
 {
 	ASSERT(*count < DRIVER_ACCESS_NODES_MAX);
 	if (cdi_look(root, name).exists)
-		(void)snprintf(ret[(*count)++], 32, "%s", name);
+		(void)snprintf(ret[(*count)++], 32, "%.31s", name);
 }
 
 size_t driver_access_nodes(const char *driver_root, bool has_mig,

@@ -88,6 +88,14 @@ static void add_pci_facts(const struct monitor *monitor, struct gpu_info *info)
 		info->pci_class = (uint32_t)value;
 }
 
+static void note_since(const struct monitor *monitor, struct monitor_gpu *gpu)
+{
+	if (health_is_offered(&gpu->health))
+		gpu->bad_since_s = 0;
+	else if (gpu->bad_since_s == 0)
+		gpu->bad_since_s = world_wall_s(loop_world(monitor->loop));
+}
+
 // A fault of an instance heals by the probes of its GPU.
 static bool heal_parts(struct monitor *monitor, struct monitor_gpu *gpu, int action)
 {
@@ -111,6 +119,7 @@ static void on_probe(void *arg, uint32_t slot, health_probe probe, int action, c
 	gpu->is_seen = true;
 	bool is_news = health_on_probe(&gpu->health, &monitor->config.health, probe, action, detail,
 				       loop_now_ns(monitor->loop));
+	note_since(monitor, gpu);
 	if (probe == HEALTH_PROBE_OK)
 		is_news = heal_parts(monitor, gpu, action) || is_news;
 	else
@@ -294,7 +303,10 @@ static void on_xid(void *arg, uint32_t slot, const struct nvml_xid *xid)
 	}
 	struct monitor_gpu *gpu = &monitor->gpus[slot];
 	count_xid(gpu, number);
-	if (!is_ignored && health_on_xid(health_of(gpu, xid), number, loop_now_ns(monitor->loop)))
+	bool is_news = !is_ignored &&
+		       health_on_xid(health_of(gpu, xid), number, loop_now_ns(monitor->loop));
+	note_since(monitor, gpu);
+	if (is_news)
 		changed(monitor);
 	log_gpu(is_ignored ? LOG_INFO : LOG_WARN, xid_text(number), gpu);
 	nvml_host_ask(monitor->host, slot, NVML_ASK_PROBE);

@@ -21,6 +21,7 @@ struct monitor_gpu {
 	bool is_seen;  // the driver has answered (or failed) since the start
 	struct gpu_info info;
 	struct health health;
+	int64_t bad_since_s;  // by the wall's clock; 0: it is offered
 	bool is_mig_seen;     // the driver has told of its instances, or that it has none to tell
 	struct mig_state mig; // as told last
 	struct monitor_part parts[MIG_INSTANCES_MAX];

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemons/agent/node_object.h"
 
+#include "base/timefmt.h"
 #include "gpu/compat.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+enum { FAULT_PODS_MAX = 64 };
 
 static const char head[] = "{\"apiVersion\":\"gpuaas.io/v1alpha1\",\"kind\":\"GPUNode\","
 			   "\"metadata\":{\"name\":";
@@ -103,6 +106,55 @@ static void put_parts(struct buf *out, const struct node_view *view, size_t slot
 		buf_put_c(out, "]");
 }
 
+static bool is_told_before(const struct node_view *view, const char *gpu, size_t end,
+			   const char *pod_uid)
+{
+	const struct usage_allocation *holder;
+	for (size_t at = 0; (holder = usage_next_holder(view->usage, gpu, &at)) != NULL;) {
+		if (at >= end)
+			return false;
+		if (strcmp(holder->pod_uid, pod_uid) == 0)
+			return true;
+	}
+	return false;
+}
+
+// The pods on a GPU that is out of use, for whoever lets them go on elsewhere.
+static void put_pods_of(struct buf *out, const struct node_view *view, const char *gpu)
+{
+	const struct usage_allocation *holder;
+	const char *before = ",\"pods\":[";
+	size_t at = 0, count = 0;
+	while (view->usage != NULL && count < FAULT_PODS_MAX &&
+	       (holder = usage_next_holder(view->usage, gpu, &at)) != NULL) {
+		if (holder->pod[0] == '\0' || is_told_before(view, gpu, at, holder->pod_uid))
+			continue;
+		buf_printf(out, "%s{\"namespace\":", before);
+		buf_put_json(out, str_of(holder->namespace_));
+		buf_put_c(out, ",\"name\":");
+		buf_put_json(out, str_of(holder->pod));
+		buf_put_c(out, ",\"uid\":");
+		buf_put_json(out, str_of(holder->pod_uid));
+		buf_put_c(out, "}");
+		before = ",";
+		count++;
+	}
+	if (before[1] == '\0')
+		buf_put_c(out, "]");
+}
+
+static void put_fault(struct buf *out, const struct node_view *view, const struct monitor_gpu *gpu)
+{
+	char since[TIME_TEXT_BYTES];
+	buf_printf(out, ",\"fault\":{\"kind\":\"%s\",\"state\":\"%s\",\"dead\":%s",
+		   health_fault_name(gpu->health.fault), health_state_name(gpu->health.state),
+		   health_is_dead(&gpu->health) ? "true" : "false");
+	if (gpu->bad_since_s > 0)
+		buf_printf(out, ",\"since\":\"%s\"", time_format(gpu->bad_since_s, since));
+	put_pods_of(out, view, gpu->info.uuid);
+	buf_put_c(out, "}");
+}
+
 static void put_device(struct buf *out, const struct node_view *view, size_t slot)
 {
 	const struct monitor_gpu *gpu = &view->gpus[slot];
@@ -141,6 +193,8 @@ static void put_device(struct buf *out, const struct node_view *view, size_t slo
 		buf_put_json(out, str_of(health_is_offered(&gpu->health) ? share->held_back
 									 : gpu->health.reason));
 	}
+	if (!health_is_offered(&gpu->health))
+		put_fault(out, view, gpu);
 	buf_put_c(out, "}");
 }
 

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "daemons/agent/mig_apply.h"
 #include "daemons/agent/offer.h"
+#include "daemons/agent/usage.h"
 #include "gpu/labels.h"
 
 enum { NODE_VERSION_BYTES = 64 };
@@ -32,6 +33,7 @@ struct node_view {
 	const char *node;
 	const struct monitor_gpu *gpus;
 	size_t count;
+	const struct usage *usage; // who holds what
 	const struct nvml_hello *driver;
 	const char *resource;
 	bool is_driver_up, is_registered;

@@ -39,6 +39,14 @@ static const struct schema scheduler_schema = { .name = "scheduler",
 						.doc = "Scheduler.",
 						SCHEMA_FIELDS(scheduler_fields) };
 
+static const struct schema_field dead_gpus_fields[] = {
+	{ "evict", SCHEMA_BOOL, .doc = "Whether pods on a dead GPU are asked to leave." },
+	{ "after", SCHEMA_DURATION, .max = 86400, .doc = "When it has been dead so long." },
+};
+static const struct schema dead_gpus_schema = { .name = "dead_gpus",
+						.doc = "Dead GPUs.",
+						SCHEMA_FIELDS(dead_gpus_fields) };
+
 static const struct schema_field limit_fields[] = {
 	{ "body_bytes", SCHEMA_INT, .min = 1024, .max = 64 * MIB, .doc = "Largest body." },
 	{ "connections", SCHEMA_INT, .min = 1, .max = 65536, .doc = "At once." },
@@ -71,6 +79,8 @@ static const struct schema_field config_fields[] = {
 	{ "scheduler", SCHEMA_OBJECT, .object = &scheduler_schema, .doc = "For explain." },
 	{ "bootstrap_admin_token_file", SCHEMA_TEXT, .min = 1,
 	  .doc = "Token of the first platform admin; may be absent later." },
+	{ "dead_gpus", SCHEMA_OBJECT, .object = &dead_gpus_schema,
+	  .doc = "What becomes of pods on dead GPUs." },
 	{ "limits", SCHEMA_OBJECT, .object = &limits_schema, .doc = "Limits." },
 };
 static const struct schema config_schema = { .name = "configuration",
@@ -136,6 +146,10 @@ err_status server_config_parse(struct str text, struct server_config *ret_config
 	config.scheduler_url = text_or(file, "scheduler.url", NULL);
 	config.scheduler_key_file = text_or(file, "scheduler.key_file", NULL);
 	config.bootstrap_token_file = text_or(file, "bootstrap_admin_token_file", NULL);
+	config.dead_gpus = (struct dead_gpu_rule){
+		.evicts = json_bool(file, "dead_gpus.evict", false),
+		.after_s = schema_get_duration_s(json_at(file, "dead_gpus"), "after", 30),
+	};
 	read_limits(&config);
 	*ret_config = config;
 	return ERR_OK;
@@ -194,9 +208,11 @@ void server_config_print(const struct server_config *config, struct buf *out)
 		   ",\"calls_per_second\":%" PRId64 ",\"burst\":%" PRId64
 		   ",\"bad_tokens_per_second\":%" PRId64 ",\"agent_calls_per_second\":%" PRId64
 		   ",\"token_life_s\":%" PRId64 ",\"open_requests\":%" PRId64
-		   ",\"ended_requests_kept_s\":%" PRId64 "}\n",
+		   ",\"ended_requests_kept_s\":%" PRId64
+		   ",\"dead_gpus_evict\":%s,\"dead_gpus_after_s\":%" PRId64 "}\n",
 		   config->body_max_bytes, config->connections_max, config->limits.calls_per_s,
 		   config->limits.calls_burst, config->limits.bad_tokens_per_s,
 		   config->limits.agent_calls_per_s, config->limits.token_life_max_s,
-		   config->limits.open_requests_max, config->ended_kept_s);
+		   config->limits.open_requests_max, config->ended_kept_s,
+		   config->dead_gpus.evicts ? "true" : "false", config->dead_gpus.after_s);
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "api/api.h"
+#include "policy/deadgpu.h"
 
 struct server_config {
 	json_t *file; // owned
@@ -22,6 +23,7 @@ struct server_config {
 	const char *namespace_;           // of our own parts
 	int64_t body_max_bytes, connections_max;
 	int64_t ended_kept_s; // objects of requests that ended; their history stays
+	struct dead_gpu_rule dead_gpus;
 	struct api_limits limits;
 };
 

@@ -7,22 +7,27 @@
 #include <stdlib.h>
 
 enum { TENANT_PASSES_MAX = 4, ADMISSION_PASSES_MAX = 1, REQUEST_PASSES_MAX = 32 };
-enum { UPGRADE_PASSES_MAX = 4 };
+enum { UPGRADE_PASSES_MAX = 4, EVICTION_PASSES_MAX = 4 };
 static const uint64_t LOOK_NS = 2000 * UINT64_C(1000000);
 
 static void on_look(void *arg)
 {
 	struct controllers *controllers = arg;
 	upgrade_look(controllers);
+	eviction_look(controllers);
 	loop_timer_set(controllers->look, LOOK_NS);
 }
 
 struct controllers *controllers_new(struct loop *loop, struct objects *objects,
-				    struct k8s_client *k8s)
+				    struct k8s_client *k8s, const struct dead_gpu_rule *rule)
 {
 	struct controllers *controllers = calloc(1, sizeof *controllers);
 	ASSERT(controllers != NULL);
-	*controllers = (struct controllers){ .loop = loop, .objects = objects, .k8s = k8s };
+	*controllers = (struct controllers){
+		.loop = loop, .objects = objects, .k8s = k8s, .dead_gpus = *rule
+	};
+	if (k8s != NULL)
+		controllers->events = event_sink_new(k8s, "gpuaas.io/server", "gpuaas-server");
 	controllers->admitted = map_new(world_random(loop_world(loop)));
 	controllers->tenants =
 		workqueue_new(loop, TENANT_PASSES_MAX, tenant_reconcile, controllers);
@@ -32,6 +37,8 @@ struct controllers *controllers_new(struct loop *loop, struct objects *objects,
 		workqueue_new(loop, REQUEST_PASSES_MAX, request_reconcile, controllers);
 	controllers->upgrades =
 		workqueue_new(loop, UPGRADE_PASSES_MAX, upgrade_reconcile, controllers);
+	controllers->evictions =
+		workqueue_new(loop, EVICTION_PASSES_MAX, eviction_reconcile, controllers);
 	controllers->look = loop_timer_new(loop, on_look, controllers);
 	loop_timer_set(controllers->look, LOOK_NS);
 	return controllers;
@@ -45,8 +52,10 @@ void controllers_free(struct controllers *controllers)
 	workqueue_free(controllers->admissions);
 	workqueue_free(controllers->requests);
 	workqueue_free(controllers->upgrades);
+	workqueue_free(controllers->evictions);
 	loop_timer_free(controllers->look);
 	passes_free(controllers);
+	event_sink_free(controllers->events);
 	map_free(controllers->admitted);
 	free(controllers);
 }
@@ -135,7 +144,8 @@ static void put_queue(struct buf *out, const char *name, const struct workqueue 
 void controllers_put_metrics(const struct controllers *controllers, struct buf *out)
 {
 	const struct workqueue *const queues[] = { controllers->tenants, controllers->admissions,
-						   controllers->requests, controllers->upgrades };
+						   controllers->requests, controllers->upgrades,
+						   controllers->evictions };
 	uint64_t passes = 0, failures = 0;
 	for (size_t i = 0; i < ARRAY_COUNT(queues); i++) {
 		passes += workqueue_passes(queues[i]);
@@ -147,6 +157,7 @@ void controllers_put_metrics(const struct controllers *controllers, struct buf *
 	put_queue(out, "admissions", controllers->admissions);
 	put_queue(out, "requests", controllers->requests);
 	put_queue(out, "upgrades", controllers->upgrades);
+	put_queue(out, "evictions", controllers->evictions);
 	metric_family(out, "gpuaas_server_reconciles_total", "counter", "Passes of controllers.");
 	metric_int(out, "gpuaas_server_reconciles_total", NULL, 0, (int64_t)passes);
 	metric_family(out, "gpuaas_server_reconcile_failures_total", "counter",
@@ -156,6 +167,10 @@ void controllers_put_metrics(const struct controllers *controllers, struct buf *
 		      "Jobs made for requests.");
 	metric_int(out, "gpuaas_server_jobs_created_total", NULL, 0,
 		   (int64_t)controllers->jobs_created);
+	metric_family(out, "gpuaas_server_pods_evicted_total", "counter",
+		      "Pods that were asked to leave a dead GPU.");
+	metric_int(out, "gpuaas_server_pods_evicted_total", NULL, 0,
+		   (int64_t)controllers->pods_evicted);
 }
 
 // ---- old requests
@@ -217,6 +232,7 @@ static void pass_free(struct pass *pass)
 		pass->next->back = pass->back;
 	json_decref(pass->object);
 	json_decref(pass->status);
+	json_decref(pass->victim);
 	k8s_call_cancel(pass->call);
 	upgrade_drain_free(pass->drain);
 	for (size_t i = 0; i < ARRAY_COUNT(pass->parts); i++)

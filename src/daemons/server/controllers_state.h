@@ -8,6 +8,7 @@
 #include "daemons/server/controllers.h"
 #include "daemons/server/manifests.h"
 #include "daemons/server/workqueue.h"
+#include "k8s/event.h"
 
 struct pass {
 	struct pass *next, **back;
@@ -16,6 +17,7 @@ struct pass {
 	char key[OBJECT_KEY_BYTES]; // "namespace/name"
 	json_t *object;             // own reference: the cache moves on
 	json_t *status;             // wanted
+	json_t *victim;             // the pod that leaves a dead GPU
 	struct manifest parts[MANIFEST_TENANT_PARTS];
 	size_t part_i;
 	struct err later;      // after the status is written: tried again for this reason
@@ -26,20 +28,35 @@ struct pass {
 struct controllers {
 	struct loop *loop;
 	struct objects *objects;
-	struct k8s_client *k8s;
-	struct workqueue *tenants, *admissions, *requests, *upgrades;
-	struct loop_timer *look; // at upgrades under way
+	struct k8s_client *k8s;    // NULL: none
+	struct event_sink *events; // NULL then
+	struct workqueue *tenants, *admissions, *requests, *upgrades, *evictions;
+	struct loop_timer *look; // at upgrades under way and at pods on dead GPUs
+	struct dead_gpu_rule dead_gpus;
+	size_t eviction_turn;
+	bool is_eviction_braked;
 	// Keys of requests that were let through their quota and whose Job is not to be seen yet:
 	// they hold their room. Made anew after a restart from the same objects.
 	struct map *admitted;
 	struct pass *passes;
-	uint64_t jobs_created;
+	uint64_t jobs_created, pods_evicted;
 };
 
-// arg is struct controllers; keys "/TENANT", "/TENANT", "NAMESPACE/NAME" and "/NODE".
-workqueue_fn tenant_reconcile, admission_reconcile, request_reconcile, upgrade_reconcile;
-void upgrade_look(struct controllers *controllers); // adds the nodes whose upgrade is under way
-void upgrade_drain_free(struct drain *drain);       // NULL allowed
+struct pod_name {
+	struct str namespace_, name;
+	struct str uid; // empty: any pod of that name
+};
+
+// arg is struct controllers; keys "/TENANT", "/TENANT", "NAMESPACE/NAME", "/NODE", "/NODE".
+workqueue_fn tenant_reconcile, admission_reconcile, request_reconcile, upgrade_reconcile,
+	eviction_reconcile;
+void upgrade_look(struct controllers *controllers);  // adds the nodes whose upgrade is under way
+void eviction_look(struct controllers *controllers); // adds the nodes with pods on dead GPUs
+// Asks the pod to leave by the Eviction API.
+struct k8s_call *pod_evict(struct k8s_client *k8s, const struct pod_name *pod, k8s_done_fn *on_done,
+			   void *arg);
+struct str pod_controller(const json_t *pod); // kind of its controller, empty: none
+void upgrade_drain_free(struct drain *drain); // NULL allowed
 
 struct pass *pass_new(struct controllers *controllers, struct workqueue *queue, struct str key);
 // err NULL: done; else logged, and the key is tried again later.

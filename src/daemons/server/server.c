@@ -256,7 +256,8 @@ static err_status start_objects(struct server *server, struct err *err)
 	view_keep_facts(server->objects);
 	server->recorder = recorder_new(server->loop, server->sql);
 	if (server->k8s != NULL)
-		server->controllers = controllers_new(server->loop, server->objects, server->k8s);
+		server->controllers = controllers_new(server->loop, server->objects, server->k8s,
+						      &server->config->dead_gpus);
 	objects_on_change(server->objects, on_change, server);
 	return ERR_OK;
 }

@@ -101,35 +101,10 @@ static void evict_next(struct pass *pass)
 		return;
 	}
 	const char *slash = strchr(pod, '/');
-	AUTO(arena_freep) struct arena *arena = arena_new(1 << 16);
-	ASSERT(arena != NULL && slash != NULL);
-	const char *path = arena_printf(arena, "/api/v1/namespaces/%.*s/pods/%s/eviction",
-					(int)(slash - pod), pod, slash + 1);
-	const char *body = arena_printf(
-		arena,
-		"{\"apiVersion\":\"policy/v1\",\"kind\":\"Eviction\",\"metadata\":{\"name\":"
-		"\"%s\",\"namespace\":\"%.*s\"}}",
-		slash + 1, (int)(slash - pod), pod);
-	const struct k8s_request request = { .method = "POST",
-					     .path = str_of(path),
-					     .body = str_of(body),
-					     .timeout_ns = UINT64_C(2000000000),
-					     .on_done = on_evicted,
-					     .arg = pass };
-	pass->call = k8s_call_start(pass->controllers->k8s, &request);
-}
-
-// Kind of the pod's controller, empty for none.
-static struct str controller_of(const json_t *pod)
-{
-	size_t i;
-	json_t *owner;
-	json_array_foreach(json_at(pod, "metadata.ownerReferences"), i, owner)
-	{
-		if (json_bool(owner, "controller", false))
-			return json_text(owner, "kind");
-	}
-	return STR("");
+	ASSERT(slash != NULL);
+	const struct pod_name name = { .namespace_ = { pod, (size_t)(slash - pod) },
+				       .name = str_of(slash + 1) };
+	pass->call = pod_evict(pass->controllers->k8s, &name, on_evicted, pass);
 }
 
 // Pods of a DaemonSet and static ones stay: they would come back at once.
@@ -137,7 +112,7 @@ static bool must_leave(const json_t *pod)
 {
 	const json_t *mirror = json_object_get(json_at(pod, "metadata.annotations"),
 					       "kubernetes.io/config.mirror");
-	return mirror == NULL && !str_eq_c(controller_of(pod), "DaemonSet");
+	return mirror == NULL && !str_eq_c(pod_controller(pod), "DaemonSet");
 }
 
 static void take_pods(struct pass *pass, const json_t *list, bool evicts_unmanaged)
@@ -155,7 +130,7 @@ static void take_pods(struct pass *pass, const json_t *list, bool evicts_unmanag
 		drain->left++;
 		if (json_at(pod, "metadata.deletionTimestamp") != NULL)
 			continue; // it is on its way
-		if (controller_of(pod).len == 0 && !evicts_unmanaged) {
+		if (pod_controller(pod).len == 0 && !evicts_unmanaged) {
 			drain->is_unmanaged = true;
 			(void)snprintf(drain->blocker, sizeof drain->blocker,
 				       "%.100s has no owner that makes it anew: delete it, or "

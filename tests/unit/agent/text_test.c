@@ -114,6 +114,7 @@ static void check_node(struct check *c)
 	AUTO(json_decrefp) json_t *labels = NULL;
 	struct err err = { 0 };
 	(void)health_on_xid(&items[1].health, 79, 1);
+	items[1].bad_since_s = INT64_C(1796068800);
 	items[0].info.switch_links = 12;
 	items[1].info.link_count = 2;
 	items[1].info.links[0] = (struct gpu_link){ "00000000:1A:00.0", 4 };
@@ -123,6 +124,12 @@ static void check_node(struct check *c)
 	const json_t *second = json_array_get(json_at(object, "status.devices"), 1);
 	CHECK(c, "healthy", !json_bool(second, "healthy", true));
 	CHECK_STR(c, "reason", json_text(second, "reason"), "XID 79: GPU has fallen off the bus");
+	CHECK_STR(c, "kind of fault", json_text(second, "fault.kind"), "xid");
+	CHECK_STR(c, "state", json_text(second, "fault.state"), "unhealthy");
+	CHECK(c, "dead", json_bool(second, "fault.dead", false));
+	CHECK_STR(c, "since", json_text(second, "fault.since"), "2026-11-30T20:00:00Z");
+	CHECK(c, "of a healthy one nothing",
+	      json_at(json_array_get(json_at(object, "status.devices"), 0), "fault") == NULL);
 	CHECK_INT(c, "memory", json_int(second, "memoryMiB", 0), 81920);
 	CHECK_STR(c, "compute", json_text(second, "computeCapability"), "9.0");
 	CHECK_STR(c, "cuda", json_text(object, "status.cudaVersion"), "12.8");

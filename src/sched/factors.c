@@ -44,6 +44,41 @@ int64_t factors_score(const struct sched_factors *factors, const struct factor_f
 	return score;
 }
 
+static int64_t *value_named(struct sched_factors *factors, struct str name)
+{
+	for (int i = 0; i < SCHED_FACTORS; i++) {
+		if (str_eq_c(name, sched_factor_name((sched_factor)i)))
+			return &factors->weights[i];
+	}
+	if (str_eq_c(name, "age-max"))
+		return &factors->age_max_s;
+	return str_eq_c(name, "deadline-within") ? &factors->deadline_s : NULL;
+}
+
+bool factors_parse(struct str text, struct sched_factors *ret_factors)
+{
+	enum { DAY_S = 86400, WEEK_S = 7 * DAY_S, YEAR_S = 366 * DAY_S };
+	struct sched_factors factors = { .age_max_s = WEEK_S, .deadline_s = DAY_S };
+	struct str part, name;
+	while (str_split_next(&text, ',', &part)) {
+		int64_t value, *place;
+		if (str_trim(part).len == 0)
+			continue;
+		if (!str_split_next(&part, '=', &name) || !str_to_i64(part, &value))
+			return false;
+		place = value_named(&factors, str_trim(name));
+		if (place == NULL)
+			return false;
+		bool is_time = place == &factors.age_max_s || place == &factors.deadline_s;
+		int64_t least = is_time ? 1 : -FACTOR_WEIGHT_MAX;
+		if (value < least || value > (is_time ? YEAR_S : FACTOR_WEIGHT_MAX))
+			return false;
+		*place = value;
+	}
+	*ret_factors = factors;
+	return true;
+}
+
 const char *sched_factor_name(sched_factor factor)
 {
 	static const char *const NAMES[SCHED_FACTORS] = { "priority", "age", "size", "fair-share",

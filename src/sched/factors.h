@@ -6,7 +6,7 @@
 // integers; cannot fail.
 #pragma once
 
-#include "base/defs.h"
+#include "base/str.h"
 
 typedef enum sched_factor {
 	SCHED_FACTOR_PRIORITY,
@@ -38,4 +38,7 @@ bool factors_are_used(const struct sched_factors *factors);
 // Each factor in millionths; returns the sum of them by their weights, more goes first.
 int64_t factors_score(const struct sched_factors *factors, const struct factor_facts *facts,
 		      int64_t ret_values[SCHED_FACTORS]);
+// "age=1000,fair-share=2000,age-max=604800": weights by name, and the two times in seconds. What
+// is not named is 0, the times a week and a day. False: no such text.
+MUST_USE bool factors_parse(struct str text, struct sched_factors *ret_factors);
 const char *sched_factor_name(sched_factor factor);

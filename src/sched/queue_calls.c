@@ -35,12 +35,23 @@ static void rehome_all(struct sched *sched, struct queue *from, struct str names
 	}
 }
 
+// A Tenant changes more often than its queue; what it had counts only at first.
+static bool is_same(const struct sched_queue_in *a, const struct sched_queue_in *b)
+{
+	return str_eq(a->parent, b->parent) && str_eq(a->fault, b->fault) &&
+	       a->guaranteed_milli == b->guaranteed_milli && a->limit_milli == b->limit_milli &&
+	       a->user_limit_milli == b->user_limit_milli && a->weight == b->weight &&
+	       a->priority_max == b->priority_max && a->half_life_s == b->half_life_s;
+}
+
 void sched_queue_set(struct sched *sched, const struct sched_queue_in *in)
 {
 	struct queues *queues = sched->queueing->queues;
 	struct queue *old = queues_find(queues, in->name);
 	bool concerns_pods = !old->is_listed || old->in.priority_max != in->priority_max ||
 			     old->in.user_limit_milli != in->user_limit_milli;
+	if (old->is_listed && is_same(&old->in, in))
+		return;
 	queues->now_ms = sched->now_ms;
 	(void)queues_put(queues, in);
 	queues_settle(queues);
@@ -198,6 +209,7 @@ static void put_row(struct queues *queues, struct queue *queue, struct sched_que
 		.deserved_milli = queue->deserved_milli,
 		.borrowed_milli = max_i64(queue->used_milli - queue->guaranteed_milli, 0),
 		.used_milli_s = usage_share_milli_s(&queue->share),
+		.half_life_s = queue->share.half_life_s,
 		.share_permille = queue_permille(queues, queue),
 		.waiting_pods = tree_count(&queue->waiting),
 		.depth = queue->depth,

@@ -35,6 +35,7 @@ struct sched_queue_row { // what a queue has now
 	int64_t deserved_milli; // of the GPUs there are, by guarantees, weights and what is wanted
 	int64_t borrowed_milli; // allocated beyond what is guaranteed
 	int64_t used_milli_s;   // remembered use
+	int64_t half_life_s;    // with which it is forgotten
 	int64_t share_permille; // of its siblings' use: what it had against what it should have had
 	size_t waiting_pods;    // its own
 	size_t depth;

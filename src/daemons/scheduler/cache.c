@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemons/scheduler/scheduler.h"
+#include "daemons/scheduler/tenants.h"
+#include "sched/sched_queue.h"
 #include "sys/log.h"
 #include "sys/mac.h"
 
@@ -13,6 +15,7 @@ static const struct {
 	[CACHE_NODES] = { "/api/v1/nodes", NULL, true },
 	[CACHE_GPU_NODES] = { "/apis/gpuaas.io/v1alpha1/gpunodes", NULL, false },
 	[CACHE_NAMESPACES] = { "/api/v1/namespaces", NULL, true },
+	[CACHE_TENANTS] = { "/apis/gpuaas.io/v1alpha1/tenants", NULL, false },
 };
 
 const char *cache_path(cache_kind kind)
@@ -186,6 +189,22 @@ static struct str on_namespace(struct cache *cache, const struct watch_item *ite
 	return key;
 }
 
+static struct str on_tenant(struct cache *cache, const struct watch_item *item)
+{
+	struct scheduler *s = cache->scheduler;
+	AUTO(json_decrefp) json_t *json = NULL;
+	struct err err = { 0 };
+	arena_reset(s->arena);
+	if (json_parse(item->object, &json, &err) != ERR_OK) {
+		s->counters.undecodable++;
+		log_err(LOG_ERROR, "a Tenant cannot be read and is left out", &err);
+		return STR("");
+	}
+	struct str key = arena_dup(s->arena, json_text(json, "metadata.name"));
+	tenants_take(s, json, item->event == WATCH_DELETED);
+	return key;
+}
+
 static struct str on_storage(struct cache *cache, const struct watch_item *item)
 {
 	const struct feed_storage *feed = &FEED_STORAGES[cache->kind - CACHE_STORAGE];
@@ -219,6 +238,7 @@ static void forget(struct cache *cache, struct str key)
 	case CACHE_NODES: sched_node_remove(s->core, key); break;
 	case CACHE_GPU_NODES: sched_devices_set(s->core, key, NULL, 0); break;
 	case CACHE_NAMESPACES: sched_namespace_remove(s->core, key); break;
+	case CACHE_TENANTS: sched_queue_remove(s->core, key); break;
 	case CACHE_STORAGE:
 	case CACHE_KINDS: ASSERT(false);
 	}
@@ -241,10 +261,9 @@ static void on_object(struct cache *cache, const struct watch_item *item)
 {
 	static struct str (*const HANDLERS[CACHE_STORAGE])(struct cache *,
 							   const struct watch_item *) = {
-		[CACHE_PODS] = on_pod,
-		[CACHE_NODES] = on_node,
-		[CACHE_GPU_NODES] = on_gpu_node,
-		[CACHE_NAMESPACES] = on_namespace,
+		[CACHE_PODS] = on_pod,           [CACHE_NODES] = on_node,
+		[CACHE_GPU_NODES] = on_gpu_node, [CACHE_NAMESPACES] = on_namespace,
+		[CACHE_TENANTS] = on_tenant,
 	};
 	bool is_storage = cache->kind >= CACHE_STORAGE;
 	struct str key = is_storage ? on_storage(cache, item) : HANDLERS[cache->kind](cache, item);
@@ -270,6 +289,12 @@ static void on_item(void *arg, const struct watch_item *item)
 		break;
 	case WATCH_FAILED:
 		cache->failures++;
+		if (cache->kind == CACHE_TENANTS && item->err->status == ERR_NOT_FOUND) {
+			cache->generation++; // they are not installed here: there are no queues
+			sweep(cache);
+			cache->is_synced = true;
+			break;
+		}
 		log_err(LOG_WARN, cache_path(cache->kind), item->err);
 		return;
 	}

@@ -14,6 +14,7 @@ static const struct list {
 	  "/apis/scheduling.k8s.io/v1/priorityclasses?limit=500" },
 	{ "Node", "v1", "/api/v1/nodes?limit=500" },
 	{ "GPUNode", "gpuaas.io/v1alpha1", "/apis/gpuaas.io/v1alpha1/gpunodes?limit=500" },
+	{ "Tenant", "gpuaas.io/v1alpha1", "/apis/gpuaas.io/v1alpha1/tenants?limit=500" },
 	{ "Pod", "v1",
 	  "/api/v1/"
 	  "pods?limit=500&fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed" },
@@ -78,7 +79,7 @@ err_status dump_print(struct scheduler *s, struct err *err)
 	}
 	for (size_t i = 0; i < ARRAY_COUNT(LISTS); i++) {
 		err_status status = print_list(s, &LISTS[i], err);
-		bool is_optional = strcmp(LISTS[i].kind, "GPUNode") == 0;
+		bool is_optional = strcmp(LISTS[i].api_version, "gpuaas.io/v1alpha1") == 0;
 		if (status == ERR_NOT_FOUND && is_optional) // GPUaaS is not installed here
 			continue;
 		if (status != ERR_OK)

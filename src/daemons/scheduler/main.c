@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemons/scheduler/scheduler.h"
+#include "daemons/scheduler/tenants.h"
 #include "net/http_server.h"
 #include "sys/fs.h"
 #include "sys/log.h"
@@ -32,6 +33,12 @@ static const char USAGE[] =
 	"  --scheduler-name NAME         that pods ask for (default gpuaas)\n"
 	"  --policy NAME|FILE            default, pack, spread, energy, topology, fgd, or weights\n"
 	"                                as gpuaas-sim tune writes them\n"
+	"  --fair-share-half-life TIME   after which half of a tenant's use is forgotten (7d)\n"
+	"  --priority-weights LIST       order of waiting pods as a weighted sum: priority, age, "
+	"size,\n"
+	"                                fair-share, deadline, as age=1000,size=-500; age-max and\n"
+	"                                deadline-within in seconds (none: by priority, then age)\n"
+	"  --reclaim guaranteed|deserved what tenants may take back from each other (guaranteed)\n"
 	"  --log-level debug|info|warn|error\n"
 	"  --version, --help\n";
 
@@ -52,6 +59,9 @@ static int read_options(int argc, char **argv, struct options *options)
 		NAMESPACE,
 		NAME,
 		POLICY,
+		HALF_LIFE,
+		FACTORS,
+		RECLAIM,
 		LEVEL,
 		VERSION,
 		HELP
@@ -63,6 +73,9 @@ static int read_options(int argc, char **argv, struct options *options)
 					      { "lease-namespace", 1, NULL, NAMESPACE },
 					      { "scheduler-name", 1, NULL, NAME },
 					      { "policy", 1, NULL, POLICY },
+					      { "fair-share-half-life", 1, NULL, HALF_LIFE },
+					      { "priority-weights", 1, NULL, FACTORS },
+					      { "reclaim", 1, NULL, RECLAIM },
 					      { "log-level", 1, NULL, LEVEL },
 					      { "version", 0, NULL, VERSION },
 					      { "help", 0, NULL, HELP },
@@ -75,6 +88,9 @@ static int read_options(int argc, char **argv, struct options *options)
 					[NAMESPACE] = &options->lease_namespace,
 					[NAME] = &options->scheduler_name,
 					[POLICY] = &options->policy,
+					[HALF_LIFE] = &options->half_life,
+					[FACTORS] = &options->factors,
+					[RECLAIM] = &options->reclaim,
 					[LEVEL] = &level };
 	int option;
 	while ((option = getopt_long(argc, argv, "", LONG, NULL)) != -1) {
@@ -148,7 +164,7 @@ static err_status start(struct scheduler *s, struct err *err)
 	s->queued_end = &s->queued;
 	s->wake = loop_timer_new(s->loop, scheduler_wake, s);
 	if (load_key(s, err) != ERR_OK || load_policy(s, err) != ERR_OK ||
-	    connect_api(s, err) != ERR_OK)
+	    tenants_open(s, err) != ERR_OK || connect_api(s, err) != ERR_OK)
 		return err->status;
 	s->events = event_sink_new(s->client, "gpuaas.io/scheduler", s->options->identity);
 	if (loop_handle_signals(s->loop, NULL, NULL, err) != ERR_OK ||
@@ -175,6 +191,7 @@ static void stop(struct scheduler *s)
 	k8s_client_free(s->client);
 	loop_timer_free(s->wake);
 	map_free(s->records);
+	tenants_close(s);
 	arena_free(s->arena);
 	buf_done(&s->plan_key);
 	loop_free(s->loop);

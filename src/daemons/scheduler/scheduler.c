@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemons/scheduler/scheduler.h"
+#include "daemons/scheduler/tenants.h"
 #include "sys/log.h"
 
 #define NS_PER_MS UINT64_C(1000000)
@@ -86,6 +87,7 @@ void scheduler_on_acquired(void *arg, int64_t transitions)
 	s->core = sched_new(world_random(loop_world(s->loop)));
 	if (s->has_policy)
 		sched_policy_set(s->core, &s->policy);
+	tenants_begin(s);
 	s->counters.terms++;
 	log_kv(LOG_INFO, "leading", "identity", s->options->identity, NULL);
 	int64_t doubt_ms = s->doubt_until_ms - scheduler_now_ms(s);
@@ -105,6 +107,7 @@ void scheduler_on_lost(void *arg)
 	bind_cancel_all(s);
 	cache_stop_all(s);
 	record_drop_all(s);
+	tenants_end(s);
 	loop_timer_stop(s->wake);
 	sched_free(s->core);
 	s->core = NULL;

@@ -16,7 +16,8 @@
 struct options {
 	const char *kubeconfig; // "in-cluster" or a file; NULL: the default of kubectl
 	const char *plan_key_file, *listen, *identity, *lease_namespace, *scheduler_name;
-	const char *policy; // name or file; NULL: the core's own
+	const char *policy;                        // name or file; NULL: the core's own
+	const char *half_life, *factors, *reclaim; // of queues, as texts
 	struct str log_level;
 	bool is_dump;
 };
@@ -26,6 +27,7 @@ typedef enum cache_kind {
 	CACHE_NODES,
 	CACHE_GPU_NODES,
 	CACHE_NAMESPACES,
+	CACHE_TENANTS,
 	CACHE_STORAGE, // the first of FEED_STORAGES
 	CACHE_KINDS = CACHE_STORAGE + SCHED_STORAGES
 } cache_kind;
@@ -79,7 +81,8 @@ struct scheduler {
 	struct buf plan_key;
 	struct score_policy policy;
 	bool has_policy;
-	struct sched *core; // NULL: not leading
+	struct tenants *tenants; // of tenants.c
+	struct sched *core;      // NULL: not leading
 	struct cache caches[CACHE_KINDS];
 	struct arena *arena; // of one object, decision or message
 	struct map *records; // uid -> record

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the scheduler shows: /metrics, /healthz, /readyz, /explain/NAMESPACE/POD. The first three
-// are open inside the cluster; what names pods, nodes and reasons is for the server alone, by a
-// token that both derive from the plan's key. People ask the server, which checks their rights
+// What the scheduler shows: /metrics, /healthz, /readyz, /explain/NAMESPACE/POD, /queues. The first
+// three are open inside the cluster; what names pods, nodes and reasons is for the server alone, by
+// a token that both derive from the plan's key. People ask the server, which checks their rights
 // first.
 #include "base/timefmt.h"
 #include "daemons/scheduler/scheduler.h"
+#include "daemons/scheduler/tenants.h"
 
 #include "net/http_server.h"
 #include "sys/mac.h"
@@ -166,6 +167,7 @@ static void respond_metrics(struct scheduler *s, struct http_exchange *exchange)
 	put_waits(s, &out);
 	put_work(s, &out);
 	put_caches(s, &out);
+	tenants_put_metrics(s, &out);
 	metric_family(&out, "gpuaas_build_info", "gauge", "Version of the program.");
 	struct metric_label labels[2] = { { "part", STR("scheduler") },
 					  { "version", STR(GPUAAS_VERSION) } };
@@ -200,7 +202,7 @@ static void put_reservation(const struct scheduler *s, const struct sched_explan
 	buf_put_byte(out, '}');
 }
 
-static void explain_put(const struct scheduler *s, struct str namespace_, struct str name,
+static void explain_put(struct scheduler *s, struct str namespace_, struct str name,
 			const struct sched_explanation *explanation, struct arena *arena,
 			struct buf *out)
 {
@@ -213,6 +215,7 @@ static void explain_put(const struct scheduler *s, struct str namespace_, struct
 	}
 	if (explanation->reserved_node.len > 0)
 		put_reservation(s, explanation, out);
+	tenants_put_place(s, namespace_, name, out);
 	buf_put_c(out, ",\"estimate\":null,\"reasons\":[");
 	for (size_t i = 0; i < explanation->facts.count; i++) {
 		struct sched_reason reason = sched_fact_text(s->core, namespace_, name,
@@ -233,21 +236,40 @@ static void respond_error(struct http_exchange *exchange, int status, const char
 	http_respond(exchange, status, "application/json", NULL, buf_str(&out));
 }
 
+// False: answered already. Only the server, and only while this replica leads.
+static bool may_ask(struct scheduler *s, struct http_exchange *exchange,
+		    const struct http_request *request)
+{
+	if (!mac_explain_check(buf_str(&s->plan_key),
+			       http_header_find(&request->headers, "authorization"))) {
+		respond_error(exchange, 401, "only gpuaas-server asks here; ask it");
+		return false;
+	}
+	if (s->core == NULL) {
+		respond_error(exchange, 503, "this replica is not the leader; ask again");
+		return false;
+	}
+	return true;
+}
+
+static void respond_queues(struct scheduler *s, struct http_exchange *exchange,
+			   const struct http_request *request)
+{
+	AUTO(buf_done) struct buf out = { .limit = 16 * 1024 * 1024 };
+	if (!may_ask(s, exchange, request))
+		return;
+	tenants_put_table(s, &out);
+	http_respond(exchange, buf_ok(&out) ? 200 : 500, "application/json", NULL, buf_str(&out));
+}
+
 static void respond_explain(struct scheduler *s, struct http_exchange *exchange,
 			    const struct http_request *request, struct str pod)
 {
 	struct str namespace_, name = pod;
 	struct sched_explanation explanation;
 	AUTO(buf_done) struct buf out = { .limit = 1024 * 1024 };
-	if (!mac_explain_check(buf_str(&s->plan_key),
-			       http_header_find(&request->headers, "authorization"))) {
-		respond_error(exchange, 401, "only gpuaas-server asks here; ask it");
+	if (!may_ask(s, exchange, request))
 		return;
-	}
-	if (s->core == NULL) {
-		respond_error(exchange, 503, "this replica is not the leader; ask again");
-		return;
-	}
 	if (!str_split_next(&name, '/', &namespace_) || name.len == 0) {
 		respond_error(exchange, 400, "name the pod: /explain/NAMESPACE/POD");
 		return;
@@ -282,6 +304,8 @@ static void on_request(void *arg, struct http_exchange *exchange,
 		http_respond(exchange, 200, "text/plain", NULL, STR("ok\n"));
 	} else if (str_eq_c(request->path, "/readyz")) {
 		respond_ready(s, exchange);
+	} else if (str_eq_c(request->path, "/queues")) {
+		respond_queues(s, exchange, request);
 	} else if (str_eq_c(request->path, "/explain")) {
 		respond_explain(s, exchange, request,
 				http_query_get(request->arena, request->query, "pod"));
@@ -289,7 +313,8 @@ static void on_request(void *arg, struct http_exchange *exchange,
 		respond_explain(s, exchange, request,
 				str_slice(request->path, EXPLAIN.len, request->path.len));
 	} else {
-		respond_error(exchange, 404, "there is /metrics, /healthz, /readyz and /explain");
+		respond_error(exchange, 404,
+			      "there is /metrics, /healthz, /readyz, /explain and /queues");
 	}
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/rng.h"
 #include "sched/entitle.h"
+#include "sched/factors.h"
 #include "sched/queue.h"
 
 #include <math.h>
@@ -477,6 +478,57 @@ static void test_fractions(struct check *c)
 	queues_free(queues);
 }
 
+// ---- factors
+
+static void test_factors(struct check *c)
+{
+	static const struct {
+		const char *text;
+		bool good;
+	} CASES[] = {
+		{ "", true },
+		{ "age=1000, size=-500", true },
+		{ "priority=1,fair-share=1000000,deadline=0,age-max=60,deadline-within=5", true },
+		{ "age", false },
+		{ "age=", false },
+		{ "age=nan", false },
+		{ "age=1000001", false },
+		{ "age=99999999999999999999", false },
+		{ "age-max=0", false },
+		{ "luck=1", false },
+	};
+	struct sched_factors factors;
+	for (size_t i = 0; i < ARRAY_COUNT(CASES); i++)
+		CHECK(c, CASES[i].text,
+		      factors_parse(str_of(CASES[i].text), &factors) == CASES[i].good);
+	bool good = factors_parse(STR("age=10,size=-2,fair-share=4,deadline=8,age-max=100,"
+				      "deadline-within=100"),
+				  &factors);
+	CHECK(c, "parses", good && factors_are_used(&factors));
+	struct factor_facts facts = { .priority = 100000,
+				      .age_s = 50,
+				      .gpu_milli = 2000,
+				      .capacity_milli = 8000,
+				      .queue_permille = 1000,
+				      .user_permille = 0,
+				      .last_start_s = 25 };
+	int64_t values[SCHED_FACTORS];
+	int64_t score = factors_score(&factors, &facts, values);
+	CHECK_INT(c, "a tenth of the class of services", values[SCHED_FACTOR_PRIORITY], 100000);
+	CHECK_INT(c, "half of the longest wait", values[SCHED_FACTOR_AGE], 500000);
+	CHECK_INT(c, "a quarter of the cluster", values[SCHED_FACTOR_SIZE], 250000);
+	CHECK_INT(c, "its part, and a person who had nothing", values[SCHED_FACTOR_SHARE], 750000);
+	CHECK_INT(c, "a quarter of the time is left", values[SCHED_FACTOR_DEADLINE], 750000);
+	CHECK_INT(c, "by the weights", score, 5000000 - 500000 + 3000000 + 6000000);
+	facts.last_start_s = FACTOR_NO_DEADLINE;
+	facts.age_s = -5;
+	facts.capacity_milli = 0;
+	(void)factors_score(&factors, &facts, values);
+	CHECK_INT(c, "no deadline", values[SCHED_FACTOR_DEADLINE], 0);
+	CHECK_INT(c, "made in the future", values[SCHED_FACTOR_AGE], 0);
+	CHECK_INT(c, "no cluster", values[SCHED_FACTOR_SIZE], 0);
+}
+
 int main(void)
 {
 	struct check c = { 0, 0 };
@@ -489,5 +541,6 @@ int main(void)
 	test_claim_cases(&c);
 	test_claims(&c);
 	test_fractions(&c);
+	test_factors(&c);
 	return check_done(&c);
 }

@@ -29,12 +29,14 @@ void request_put_estimate(struct call *call, const json_t *request, json_t *body
 	struct quote_request quote = {
 		.models = spec.models,
 		.model_count = spec.model_count,
-		.gpu_count = spec.gpu_count,
+		.gpu_count = max_i64(spec.gpu_count, 1),
 		.start_s = api_now_s(call->api),
 		.duration_s = spec.duration_s > 0 ? spec.duration_s : spec.max_duration_s,
 	};
 	if (quote.duration_s == 0 || !quote_nano(&assets, &quote, &nano))
 		return;
+	if (spec.gpu_milli > 0) // of the one
+		nano = nano / REQUEST_WHOLE_MILLI * spec.gpu_milli;
 	char text[MONEY_TEXT_BYTES];
 	json_t *estimate = json_object();
 	(void)json_object_set_new(estimate, "cost", json_string(money_format(nano, text)));

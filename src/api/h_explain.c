@@ -40,8 +40,8 @@ static void add_reason(json_t *body, const struct reason *reason)
 static void add_too_small(json_t *body, const struct tenant_quota *quota,
 			  const struct quota_amount *need, const char *text)
 {
-	bool is_gpus = need->gpus > quota->gpus;
-	add_reason(body, &(struct reason){ "QuotaTooSmall", is_gpus ? need->gpus : 0,
+	bool is_gpus = quota_gpus(need) > quota->gpus;
+	add_reason(body, &(struct reason){ "QuotaTooSmall", is_gpus ? quota_gpus(need) : 0,
 					   is_gpus ? quota->gpus : 0, text });
 }
 
@@ -66,13 +66,14 @@ static void explain_quota(struct call *call, const json_t *request)
 		add_reason(body, &(struct reason){ "NoCluster", 0, 0,
 						   "connect the server to a Kubernetes cluster" });
 	} else if (!is_too_large) {
-		const char *next =
-			arena_printf(call->arena,
-				     "wait until %" PRId64 " GPUs of the tenant are released, or "
-				     "have the quota raised",
-				     max_i64(1, load.used.gpus + spec.gpu_count - quota.gpus));
-		add_reason(body, &(struct reason){ "QuotaExceeded", spec.gpu_count,
-						   max_i64(0, quota.gpus - load.used.gpus), next });
+		const char *next = arena_printf(
+			call->arena,
+			"wait until %" PRId64 " GPUs of the tenant are released, or "
+			"have the quota raised",
+			max_i64(1, quota_gpus(&load.used) + quota_gpus(&need) - quota.gpus));
+		add_reason(body, &(struct reason){ "QuotaExceeded", quota_gpus(&need),
+						   max_i64(0, quota.gpus - quota_gpus(&load.used)),
+						   next });
 	}
 	rest_answer(call, body);
 }
@@ -283,7 +284,8 @@ static json_t *check_fit(struct call *call, const struct request_spec *spec, str
 		add_reason(
 			body,
 			&(struct reason){
-				"QuotaExceeded", need.gpus, max_i64(0, quota.gpus - load.used.gpus),
+				"QuotaExceeded", quota_gpus(&need),
+				max_i64(0, quota.gpus - quota_gpus(&load.used)),
 				"wait until the tenant releases GPUs, or have the quota raised" });
 	}
 	return body;
@@ -305,5 +307,6 @@ void handle_quota_check(struct call *call)
 		rest_problem(call, 400, fault.code, "%s", err.text);
 		return;
 	}
+	request_fill(call, &spec);
 	rest_answer(call, check_fit(call, &spec, tenant));
 }

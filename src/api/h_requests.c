@@ -91,6 +91,15 @@ static bool is_within_count(struct call *call)
 	return true;
 }
 
+void request_fill(struct call *call, struct request_spec *spec)
+{
+	struct inventory *inventory = ARENA_NEW(call->arena, struct inventory);
+	ASSERT(inventory != NULL);
+	if (!view_inventory(call->api->objects, inventory))
+		inventory->count = 0;
+	request_fill_share(spec, inventory);
+}
+
 bool request_check(struct call *call, const struct request_spec *spec)
 {
 	struct tenant_quota quota;
@@ -152,10 +161,11 @@ void handle_request_create(struct call *call)
 		rest_problem(call, 400, fault.code, "%s", err.text);
 		return;
 	}
+	request_fill(call, &spec);
 	call->object_name = name_of(call, &spec);
-	call->audit_detail =
-		str_of(arena_printf(call->arena, "name " STR_FMT " gpus %lld",
-				    STR_ARG(call->object_name), (long long)spec.gpu_count));
+	call->audit_detail = str_of(arena_printf(
+		call->arena, "name " STR_FMT " gpus %lld gpu_milli %lld",
+		STR_ARG(call->object_name), (long long)spec.gpu_count, (long long)spec.gpu_milli));
 	if (request_find(call) != NULL) {
 		answer_taken(call);
 		return;

@@ -13,6 +13,8 @@ json_t *request_need(struct call *call);
 // by this very call before a crash.
 void call_sign_object(const struct call *call, json_t *object);
 bool call_has_made(const struct call *call, const json_t *object);
+// Finds what the request leaves open.
+void request_fill(struct call *call, struct request_spec *spec);
 // Tenant, what exists, quota. False: answered.
 MUST_USE bool request_check(struct call *call, const struct request_spec *spec);
 // Sets "estimate" when a price book allows one.

@@ -80,6 +80,8 @@ static const struct schema condition_schema = { .name = "Condition",
 static const struct schema_field usage_now_fields[] = {
 	{ "gpus", SCHEMA_INT, .required = true,
 	  .doc = "GPUs of requests that were let through and have not ended." },
+	{ "gpu_milli", SCHEMA_INT,
+	  .doc = "Thousandths of GPUs that their shares hold; absent: none." },
 	{ "waiting_gpus", SCHEMA_INT, .required = true,
 	  .doc = "GPUs of requests that wait for quota." },
 	{ "requests", SCHEMA_INT, .required = true, .doc = "Requests that have not ended." },

@@ -32,6 +32,8 @@ json_t *view_tenant(struct call *call, const json_t *tenant)
 	copy(out, "quota", tenant, "spec.quota");
 	if (view_tenant_load(call->api->objects, call->arena, name, NULL, &load)) {
 		put_int(usage, "gpus", load.used.gpus);
+		if (load.used.gpu_milli > 0)
+			put_int(usage, "gpu_milli", load.used.gpu_milli);
 		put_int(usage, "waiting_gpus", load.waiting_gpus);
 		put_int(usage, "requests", (int64_t)load.count);
 		(void)json_object_set(out, "usage", usage);
@@ -62,6 +64,7 @@ static json_t *spec_view(const json_t *request)
 		copy(out, same[i], spec, same[i]);
 	if (json_array_size(json_object_get(spec, "gpuModels")) > 0)
 		copy(out, "gpu_models", spec, "gpuModels");
+	copy(out, "gpu_milli", spec, "gpuMilli");
 	copy(out, "gpu_memory", spec, "gpuMemory");
 	copy(out, "duration", spec, "durationSeconds");
 	copy(out, "max_duration", spec, "maxDurationSeconds");
@@ -200,6 +203,15 @@ void view_node_details(json_t *out, const json_t *node, const json_t *host)
 		(void)json_object_set_new(out, "upgrade", upgrade);
 }
 
+static int64_t count_shared(const json_t *devices)
+{
+	int64_t shared = 0;
+	json_t *device;
+	size_t i;
+	json_array_foreach(devices, i, device) shared += json_int(device, "milli", 0) > 0 ? 1 : 0;
+	return shared;
+}
+
 bool view_inventory(const struct objects *objects, struct inventory *ret_inventory)
 {
 	json_t *node;
@@ -207,13 +219,15 @@ bool view_inventory(const struct objects *objects, struct inventory *ret_invento
 	for (size_t i = 0; objects_next(objects, OBJECT_NODE, &i, &node);) {
 		const json_t *devices = json_at(node, "status.devices");
 		const json_t *first = json_array_get(devices, 0);
+		int64_t shared = count_shared(devices);
 		struct inventory_row row = {
 			.model = json_text(first, "model"),
-			.gpus_per_node = (int64_t)json_array_size(devices),
+			.gpus_per_node = (int64_t)json_array_size(devices) - shared,
+			.shared_per_node = shared,
 			.gpu_memory_mib = json_int(first, "memoryMiB", 0),
 			.nodes = 1,
 		};
-		if (row.gpus_per_node > 0 && !inventory_add(ret_inventory, &row))
+		if (row.gpus_per_node + shared > 0 && !inventory_add(ret_inventory, &row))
 			return false;
 	}
 	return true;

@@ -98,7 +98,10 @@ json_t *view_request_object(const struct request_spec *spec, const json_t *body,
 	for (size_t i = 0; i < spec->model_count; i++)
 		(void)json_array_append_new(models, text_of(spec->models[i]));
 	put_text(out, "class", str_of(request_class_name(spec->class_)));
-	put_int(out, "gpus", spec->gpu_count);
+	if (spec->gpu_count > 0)
+		put_int(out, "gpus", spec->gpu_count);
+	else
+		put_int(out, "gpuMilli", spec->gpu_milli);
 	(void)json_object_set_new(out, "gpuModels", models);
 	put_given(out, "gpuMemory", body, "gpu_memory", "");
 	put_given(out, "cpu", body, "cpu", "1");
@@ -135,6 +138,7 @@ bool view_request_spec(const json_t *request, struct request_spec *ret_spec)
 		.name = json_text(request, "metadata.name"),
 		.class_ = request_class_of(json_text(in, "class")),
 		.gpu_count = json_int(in, "gpus", 0),
+		.gpu_milli = json_int(in, "gpuMilli", 0),
 		.gpu_memory_mib = schema_get_bytes(in, "gpuMemory", 0) >> 20,
 		.cpu_milli = schema_get_cpu_milli(in, "cpu", 1000),
 		.memory_bytes = schema_get_bytes(in, "memory", INT64_C(1) << 30),
@@ -154,7 +158,7 @@ bool view_request_spec(const json_t *request, struct request_spec *ret_spec)
 				(struct str){ json_string_value(model), json_string_length(model) };
 	}
 	*ret_spec = spec;
-	return spec.gpu_count > 0 && spec.image.len > 0;
+	return (spec.gpu_count > 0) != (spec.gpu_milli > 0) && spec.image.len > 0;
 }
 
 static const char *const phase_names[] = { "Pending", "Running", "Succeeded", "Failed",
@@ -296,7 +300,8 @@ bool view_tenant_load(const struct objects *objects, struct arena *arena, struct
 	view_tenant_quota(objects_find(objects, OBJECT_TENANT, STR(""), tenant), &quota);
 	quota_admit(&quota, load.entries, load.count, &load.used);
 	for (size_t i = 0; i < load.count; i++)
-		load.waiting_gpus += load.entries[i].position > 0 ? load.entries[i].need.gpus : 0;
+		load.waiting_gpus +=
+			load.entries[i].position > 0 ? quota_gpus(&load.entries[i].need) : 0;
 	*ret_load = load;
 	return true;
 }

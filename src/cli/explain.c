@@ -63,24 +63,38 @@ int verb_explain(struct cli *cli, int argc, char **argv)
 	return CLI_OK;
 }
 
+// False: it is given and no number.
+static bool put_number(json_t *body, const char *key, const char *text)
+{
+	int64_t number;
+	if (text == NULL)
+		return true;
+	return str_to_i64(str_of(text), &number) &&
+	       json_object_set_new(body, key, json_integer(number)) == 0;
+}
+
 int verb_quota_check(struct cli *cli, int argc, char **argv)
 {
-	const char *gpus = NULL, *tenant = NULL, *cpu = NULL, *memory = NULL;
+	const char *gpus = NULL, *gpu_milli = NULL, *gpu_memory = NULL, *tenant = NULL, *cpu = NULL,
+		   *memory = NULL;
 	struct cli_option options[] = {
 		{ "--gpus", &gpus, NULL, 0 },
+		{ "--gpu-milli", &gpu_milli, NULL, 0 },
+		{ "--gpu-memory", &gpu_memory, NULL, 0 },
 		{ "--tenant", &tenant, NULL, 0 },
 		{ "--cpu", &cpu, NULL, 0 },
 		{ "--memory", &memory, NULL, 0 },
 	};
 	int count;
-	int64_t number = 0;
 	if (!cli_options(cli, argc, argv, options, ARRAY_COUNT(options), &count))
 		return CLI_USAGE;
-	if (gpus == NULL || !str_to_i64(str_of(gpus), &number))
-		return cli_usage("quota check", "--gpus N is needed");
-	AUTO(json_decrefp)
-	json_t *body =
-		json_pack("{s:I, s:s}", "gpus", (json_int_t)number, "image", "none.local/none:0");
+	AUTO(json_decrefp) json_t *body = json_pack("{s:s}", "image", "none.local/none:0");
+	if (!put_number(body, "gpus", gpus) || !put_number(body, "gpu_milli", gpu_milli) ||
+	    (gpus == NULL && gpu_milli == NULL && gpu_memory == NULL))
+		return cli_usage("quota check",
+				 "--gpus N is needed, or --gpu-milli N or --gpu-memory SIZE");
+	if (gpu_memory != NULL)
+		(void)json_object_set_new(body, "gpu_memory", json_string(gpu_memory));
 	if (cpu != NULL)
 		(void)json_object_set_new(body, "cpu", json_string(cpu));
 	if (memory != NULL)

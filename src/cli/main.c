@@ -19,7 +19,8 @@ static const struct cli_verb verbs[] = {
 	  "gpuaas request create --gpus N --image I [--name N] [--class inference|training|"
 	  "experiment]\n    [--gpu-model M]... [--gpu-memory 40Gi] [--cpu 2] [--memory 8Gi] "
 	  "[--duration 1h]\n    [--max-duration 2h] [--env K=V]... [--tenant T] [-f FILE] [-- "
-	  "ARGS...]",
+	  "ARGS...]\n  a share of one GPU instead of --gpus: --gpu-milli 250, --gpu-memory 10Gi, "
+	  "or both",
 	  verb_request_create },
 	{ "request list", "requests you may see", "gpuaas request list [--tenant T] [--state S]",
 	  verb_ps },
@@ -31,7 +32,9 @@ static const struct cli_verb verbs[] = {
 	  "gpuaas logs TENANT.NAME [-f]   (-f: goes on until the request has ended)", verb_logs },
 	{ "cancel", "end a request", "gpuaas cancel TENANT.NAME", verb_cancel },
 	{ "quota check", "whether a request would fit, wait or be refused",
-	  "gpuaas quota check --gpus N [--cpu C] [--memory M] [--tenant T]", verb_quota_check },
+	  "gpuaas quota check --gpus N|--gpu-milli N|--gpu-memory M [--cpu C] [--memory M] "
+	  "[--tenant T]",
+	  verb_quota_check },
 	{ "node list", "GPU nodes", "gpuaas node list", verb_node_list },
 	{ "node show", "the GPUs of a node", "gpuaas node show NODE", verb_node_show },
 	{ "node upgrade", "change a node's driver: cordon, drain, wait, verify, uncordon",

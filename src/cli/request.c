@@ -10,15 +10,21 @@
 enum { FILE_MAX_BYTES = 1024 * 1024, REPEATED_MAX = 64 };
 
 static const struct cli_column request_columns[] = {
-	{ "ID", "id" },           { "STATE", "state" },
-	{ "GPUS", "spec.gpus" },  { "CLASS", "spec.class" },
-	{ "NODE", "node" },       { "POSITION", "position" },
-	{ "CREATED", "created" }, { "STARTED", "started" },
-	{ "ENDED", "ended" },     { "REASON", "reason" },
+	{ "ID", "id" },
+	{ "STATE", "state" },
+	{ "GPUS", "spec.gpus" },
+	{ "MILLI", "spec.gpu_milli" },
+	{ "CLASS", "spec.class" },
+	{ "NODE", "node" },
+	{ "POSITION", "position" },
+	{ "CREATED", "created" },
+	{ "STARTED", "started" },
+	{ "ENDED", "ended" },
+	{ "REASON", "reason" },
 };
 
 struct create_options {
-	const char *file, *tenant, *name, *class_, *gpus, *gpu_memory, *cpu, *memory;
+	const char *file, *tenant, *name, *class_, *gpus, *gpu_milli, *gpu_memory, *cpu, *memory;
 	const char *duration, *max_duration, *image;
 	const char *models[REPEATED_MAX], *env[REPEATED_MAX];
 };
@@ -66,6 +72,17 @@ static int put_env(json_t *body, const char *const *env)
 	return CLI_OK;
 }
 
+// What is no number is the server's to refuse.
+static void put_number(json_t *body, const char *key, const char *text)
+{
+	int64_t number;
+	if (text == NULL)
+		return;
+	(void)json_object_set_new(body, key,
+				  str_to_i64(str_of(text), &number) ? json_integer(number)
+								    : json_string(text));
+}
+
 static void put_options(json_t *body, const struct create_options *o)
 {
 	const struct {
@@ -83,11 +100,8 @@ static void put_options(json_t *body, const struct create_options *o)
 	for (size_t i = 0; i < ARRAY_COUNT(texts); i++)
 		if (texts[i].value != NULL)
 			(void)json_object_set_new(body, texts[i].key, json_string(texts[i].value));
-	int64_t gpus;
-	if (o->gpus != NULL && str_to_i64(str_of(o->gpus), &gpus))
-		(void)json_object_set_new(body, "gpus", json_integer(gpus));
-	else if (o->gpus != NULL)
-		(void)json_object_set_new(body, "gpus", json_string(o->gpus));
+	put_number(body, "gpus", o->gpus);
+	put_number(body, "gpu_milli", o->gpu_milli);
 	size_t models = 0;
 	while (models < REPEATED_MAX && o->models[models] != NULL)
 		models++;
@@ -121,6 +135,7 @@ int verb_request_create(struct cli *cli, int argc, char **argv)
 		{ "--name", &o.name, NULL, 0 },
 		{ "--class", &o.class_, NULL, 0 },
 		{ "--gpus", &o.gpus, NULL, 0 },
+		{ "--gpu-milli", &o.gpu_milli, NULL, 0 },
 		{ "--gpu-memory", &o.gpu_memory, NULL, 0 },
 		{ "--cpu", &o.cpu, NULL, 0 },
 		{ "--memory", &o.memory, NULL, 0 },

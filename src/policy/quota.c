@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/quota.h"
 
+#include "gpu/share.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -9,6 +11,7 @@ static const char what_to_do[] = "; ask for at most that, or have the quota rais
 struct quota_amount quota_need_of(const struct request_spec *spec)
 {
 	return (struct quota_amount){ .gpus = spec->gpu_count,
+				      .gpu_milli = spec->gpu_milli,
 				      .cpu_milli = spec->cpu_milli,
 				      .memory_bytes = spec->memory_bytes,
 				      .pods = 1 };
@@ -20,11 +23,11 @@ static int64_t mib_up(int64_t bytes) { return (bytes >> 20) + ((bytes & ((1 << 2
 err_status quota_check_alone(const struct tenant_quota *quota, const struct quota_amount *need,
 			     struct err *err)
 {
-	if (need->gpus > quota->gpus)
+	if (quota_gpus(need) > quota->gpus)
 		return err_set(err, ERR_LIMIT,
 			       "%" PRId64 " GPUs are asked for, the tenant's quota is %" PRId64
 			       "%s",
-			       need->gpus, quota->gpus, what_to_do);
+			       quota_gpus(need), quota->gpus, what_to_do);
 	if (need->cpu_milli > quota->cpu_milli)
 		return err_set(err, ERR_LIMIT,
 			       "%" PRId64 ".%03d CPUs are asked for, the tenant's quota is %" PRId64
@@ -41,16 +44,33 @@ err_status quota_check_alone(const struct tenant_quota *quota, const struct quot
 	return ERR_OK;
 }
 
+int64_t quota_gpus(const struct quota_amount *amount)
+{
+	return amount->gpus + (amount->gpu_milli + SHARE_WHOLE_MILLI - 1) / SHARE_WHOLE_MILLI;
+}
+
 static bool fits_one(int64_t limit, int64_t used, int64_t need)
 {
 	int64_t sum = 0;
 	return !__builtin_add_overflow(used, need, &sum) && sum <= limit;
 }
 
+// Whole ones and shares together.
+static bool fits_gpus(int64_t gpus, const struct quota_amount *used,
+		      const struct quota_amount *need)
+{
+	int64_t milli, whole, limit;
+	return !__builtin_add_overflow(used->gpus, need->gpus, &whole) &&
+	       !__builtin_mul_overflow(whole, SHARE_WHOLE_MILLI, &milli) &&
+	       !__builtin_add_overflow(milli, used->gpu_milli, &milli) &&
+	       !__builtin_mul_overflow(gpus, SHARE_WHOLE_MILLI, &limit) &&
+	       fits_one(limit, milli, need->gpu_milli);
+}
+
 bool quota_fits(const struct tenant_quota *quota, const struct quota_amount *used,
 		const struct quota_amount *need)
 {
-	return fits_one(quota->gpus, used->gpus, need->gpus) &&
+	return fits_gpus(quota->gpus, used, need) &&
 	       fits_one(quota->cpu_milli, used->cpu_milli, need->cpu_milli) &&
 	       fits_one(quota->memory_bytes, used->memory_bytes, need->memory_bytes) &&
 	       fits_one(quota->pods, used->pods, need->pods);
@@ -71,6 +91,7 @@ static int entry_order(const void *left, const void *right)
 static void add(struct quota_amount *used, const struct quota_amount *need)
 {
 	used->gpus += need->gpus;
+	used->gpu_milli += need->gpu_milli;
 	used->cpu_milli += need->cpu_milli;
 	used->memory_bytes += need->memory_bytes;
 	used->pods += need->pods;

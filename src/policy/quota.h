@@ -11,6 +11,7 @@ struct quota_amount {
 	int64_t cpu_milli;
 	int64_t memory_bytes;
 	int64_t pods;
+	int64_t gpu_milli; // of shares of GPUs, beside the whole ones
 };
 
 struct quota_entry {
@@ -25,6 +26,8 @@ struct quota_entry {
 };
 
 struct quota_amount quota_need_of(const struct request_spec *spec);
+// The whole and the shared together, as so many whole ones.
+int64_t quota_gpus(const struct quota_amount *amount);
 // ERR_LIMIT when the amount alone is more than the quota; the text says by what.
 MUST_USE err_status quota_check_alone(const struct tenant_quota *quota,
 				      const struct quota_amount *need, struct err *err);

@@ -2,6 +2,7 @@
 #include "policy/request.h"
 
 #include "gpu/model.h"
+#include "gpu/share.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,12 +20,14 @@ static const struct schema_field request_fields[] = {
 	  .doc = "Name in the tenant, also of the Job; absent: the server makes one." },
 	{ "class", SCHEMA_TEXT, .min = 1, .values = class_names,
 	  .doc = "Quality class, which decides the priority; default experiment." },
-	{ "gpus", SCHEMA_INT, .required = true, .min = 1, .max = GPUS_MAX,
-	  .doc = "Whole GPUs, all on one node." },
+	{ "gpus", SCHEMA_INT, .min = 1, .max = GPUS_MAX,
+	  .doc = "Whole GPUs, all on one node; absent: a share of one." },
+	{ "gpu_milli", SCHEMA_INT, .min = 1, .max = SHARE_WHOLE_MILLI,
+	  .doc = "Share of one GPU, in thousandths." },
 	{ "gpu_models", SCHEMA_TEXTS, .min = 1, .max = REQUEST_MODELS_MAX,
 	  .doc = "GPU models of which any will do; absent: every model." },
 	{ "gpu_memory", SCHEMA_BYTES, .min = 1, .max = GPU_MEMORY_MAX_BYTES,
-	  .doc = "Memory that one GPU must have at least." },
+	  .doc = "Memory that one GPU must have at least; without gpus, the share's memory." },
 	{ "cpu", SCHEMA_CPU, .min = 1, .max = CPU_MAX_MILLI, .doc = "CPUs, default 1." },
 	{ "memory", SCHEMA_BYTES, .min = MEMORY_MIN_BYTES, .max = MEMORY_MAX_BYTES,
 	  .doc = "Memory, default 1Gi." },
@@ -51,7 +54,8 @@ static const struct schema env_schema = { .name = "EnvVar", SCHEMA_FIELDS(env_fi
 
 static const struct schema_field object_fields[] = {
 	{ "class", SCHEMA_TEXT, .values = class_names },
-	{ "gpus", SCHEMA_INT, .required = true, .min = 1, .max = GPUS_MAX, .doc = "whole GPUs" },
+	{ "gpus", SCHEMA_INT, .min = 1, .max = GPUS_MAX, .doc = "whole GPUs" },
+	{ "gpuMilli", SCHEMA_INT, .min = 1, .max = SHARE_WHOLE_MILLI, .doc = "a share" },
 	{ "gpuModels", SCHEMA_TEXTS, .max = REQUEST_MODELS_MAX },
 	{ "gpuMemory", SCHEMA_BYTES, .min = 1, .max = GPU_MEMORY_MAX_BYTES },
 	{ "cpu", SCHEMA_CPU, .min = 1, .max = CPU_MAX_MILLI },
@@ -168,6 +172,21 @@ static err_status check_image(struct str image, struct schema_fault *ret_fault, 
 	return ERR_OK;
 }
 
+// Whole GPUs or a share of one, by thousandths, memory or both.
+static err_status check_gpus(const struct request_spec *spec, struct schema_fault *ret_fault,
+			     struct err *err)
+{
+	if (spec->gpu_count > 0 && spec->gpu_milli > 0)
+		return fault_of(ret_fault, "gpu_milli", err,
+				"gpu_milli: a request is for whole GPUs or for a share of one, not "
+				"for both");
+	if (spec->gpu_count == 0 && spec->gpu_milli == 0 && spec->gpu_memory_mib == 0)
+		return fault_of(
+			ret_fault, "gpus", err,
+			"gpus is needed, or for a share of one GPU gpu_milli or gpu_memory");
+	return ERR_OK;
+}
+
 err_status request_parse(const json_t *body, struct request_spec *ret_spec,
 			 struct schema_fault *ret_fault, struct err *err)
 {
@@ -177,6 +196,7 @@ err_status request_parse(const json_t *body, struct request_spec *ret_spec,
 		.name = json_text(body, "name"),
 		.class_ = request_class_of(json_text(body, "class")),
 		.gpu_count = json_int(body, "gpus", 0),
+		.gpu_milli = json_int(body, "gpu_milli", 0),
 		.gpu_memory_mib = schema_get_bytes(body, "gpu_memory", 0) >> 20,
 		.cpu_milli = schema_get_cpu_milli(body, "cpu", 1000),
 		.memory_bytes = schema_get_bytes(body, "memory", INT64_C(1) << 30),
@@ -192,7 +212,8 @@ err_status request_parse(const json_t *body, struct request_spec *ret_spec,
 		return fault_of(ret_fault, "max_duration", err,
 				"max_duration is shorter than duration: it would always be ended "
 				"by force");
-	if (read_models(body, &spec, ret_fault, err) != ERR_OK ||
+	if (check_gpus(&spec, ret_fault, err) != ERR_OK ||
+	    read_models(body, &spec, ret_fault, err) != ERR_OK ||
 	    check_image(spec.image, ret_fault, err) != ERR_OK ||
 	    check_env(spec.env, ret_fault, err) != ERR_OK)
 		return ERR_INVALID;
@@ -207,6 +228,9 @@ err_status request_check_object(const json_t *spec, struct err *err)
 	if (schema_check(&object_schema, spec, NULL, err) != ERR_OK ||
 	    check_image(json_text(spec, "image"), NULL, err) != ERR_OK)
 		return ERR_INVALID;
+	if ((json_object_get(spec, "gpus") == NULL) == (json_object_get(spec, "gpuMilli") == NULL))
+		return err_set(err, ERR_INVALID,
+			       "one of gpus and gpuMilli is needed, and not both of them");
 	json_array_foreach(json_object_get(spec, "gpuModels"), i, item)
 	{
 		if (!is_model((struct str){ json_string_value(item), json_string_length(item) }))
@@ -238,6 +262,7 @@ bool inventory_add(struct inventory *inventory, const struct inventory_row *row)
 		struct inventory_row *known = &inventory->rows[i];
 		if (str_eq(known->model, row->model) &&
 		    known->gpus_per_node == row->gpus_per_node &&
+		    known->shared_per_node == row->shared_per_node &&
 		    known->gpu_memory_mib == row->gpu_memory_mib) {
 			known->nodes += row->nodes;
 			return true;
@@ -273,11 +298,51 @@ static void describe(const struct inventory *inventory, char *out, size_t out_by
 	}
 }
 
+void request_fill_share(struct request_spec *spec, const struct inventory *inventory)
+{
+	int64_t smallest_mib = 0;
+	if (spec->gpu_count > 0 || spec->gpu_milli > 0)
+		return;
+	for (size_t i = 0; i < inventory->count; i++) {
+		const struct inventory_row *row = &inventory->rows[i];
+		bool suits = row->shared_per_node > 0 && wants_model(spec, row->model) &&
+			     row->gpu_memory_mib >= spec->gpu_memory_mib;
+		if (suits && (smallest_mib == 0 || row->gpu_memory_mib < smallest_mib))
+			smallest_mib = row->gpu_memory_mib;
+	}
+	const struct share ask = { .memory_mib = spec->gpu_memory_mib };
+	struct share part = share_of(&ask, smallest_mib);
+	spec->gpu_milli = smallest_mib == 0 ? SHARE_WHOLE_MILLI : part.milli;
+}
+
+static err_status check_share(const struct request_spec *spec, const struct inventory *inventory,
+			      struct err *err)
+{
+	int64_t most_mib = -1;
+	for (size_t i = 0; i < inventory->count; i++) {
+		const struct inventory_row *row = &inventory->rows[i];
+		if (row->shared_per_node > 0 && wants_model(spec, row->model))
+			most_mib = max_i64(most_mib, row->gpu_memory_mib);
+	}
+	if (inventory->count == 0 || (most_mib >= 0 && most_mib >= spec->gpu_memory_mib))
+		return ERR_OK;
+	if (most_mib >= 0)
+		return err_set(err, ERR_UNSUPPORTED,
+			       "no GPU that is given in shares has %" PRId64
+			       " MiB of memory, the largest has %" PRId64,
+			       spec->gpu_memory_mib, most_mib);
+	return err_set(err, ERR_UNSUPPORTED,
+		       "no node gives such GPUs in shares; ask for whole ones (gpus), or let an "
+		       "administrator set GPUs aside (docs/agent.md)");
+}
+
 err_status request_check_possible(const struct request_spec *spec,
 				  const struct inventory *inventory, struct err *err)
 {
 	int64_t most_gpus = 0, most_memory_mib = 0;
 	bool has_model = false;
+	if (spec->gpu_count == 0)
+		return check_share(spec, inventory, err);
 	for (size_t i = 0; i < inventory->count; i++) {
 		const struct inventory_row *row = &inventory->rows[i];
 		if (!wants_model(spec, row->model))

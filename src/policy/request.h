@@ -14,6 +14,7 @@ enum {
 	REQUEST_ENV_MAX = 64,
 	REQUEST_ID_BYTES = TENANT_NAME_MAX + 1 + REQUEST_NAME_MAX + 1,
 	INVENTORY_MAX = 256,
+	REQUEST_WHOLE_MILLI = 1000, // of one GPU
 };
 
 typedef enum request_class {
@@ -25,10 +26,11 @@ typedef enum request_class {
 struct request_spec {
 	struct str name; // may be empty: the server makes one
 	request_class class_;
-	int64_t gpu_count;
+	int64_t gpu_count;                     // whole ones; 0: a share
+	int64_t gpu_milli;                     // of one GPU; 0: whole ones
 	struct str models[REQUEST_MODELS_MAX]; // any of them, as in gpu/model.h; none: every model
 	size_t model_count;
-	int64_t gpu_memory_mib; // of one GPU at least; 0: any
+	int64_t gpu_memory_mib; // of one GPU at least, or of the share; 0: any
 	int64_t cpu_milli;
 	int64_t memory_bytes;
 	int64_t duration_s;     // expected; 0: unknown
@@ -40,9 +42,10 @@ struct request_spec {
 // What one kind of node has; the caller sums up equal ones.
 struct inventory_row {
 	struct str model;
-	int64_t gpus_per_node;
+	int64_t gpus_per_node; // that are given whole
 	int64_t gpu_memory_mib;
 	int64_t nodes;
+	int64_t shared_per_node; // beside the whole ones, that are given in shares
 };
 
 struct inventory {
@@ -58,6 +61,9 @@ MUST_USE err_status request_parse(const json_t *body, struct request_spec *ret_s
 // The spec of a GPURequest object, which may come past the server: the same bounds, under the
 // object's names. ERR_INVALID names the field.
 MUST_USE err_status request_check_object(const json_t *spec, struct err *err);
+// A share that is asked for by its memory alone gets the thousandths that this is of the smallest
+// GPU that has it, so that quotas count it; without such GPUs it counts as a whole one.
+void request_fill_share(struct request_spec *spec, const struct inventory *inventory);
 // ERR_UNSUPPORTED when no node could ever run it; the text names what exists. An empty inventory
 // (no node has reported yet) refuses nothing.
 MUST_USE err_status request_check_possible(const struct request_spec *spec,

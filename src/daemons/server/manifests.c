@@ -2,6 +2,7 @@
 #include "daemons/server/manifests.h"
 
 #include "api/views.h"
+#include "gpu/share.h"
 
 #include <stdio.h>
 
@@ -47,21 +48,35 @@ static void format_cpu(int64_t cpu_milli, char out[24])
 		       is_whole ? "" : "m");
 }
 
-// Limits count like requests: what a pod does not ask for it does not take from others either. A
-// port of the nodes or a load balancer is nobody's to open.
+static void format_count(int64_t count, char out[24])
+{
+	static const char *const suffixes[] = { "", "k", "M", "G" };
+	size_t i = 0;
+	for (; count != 0 && count % 1000 == 0 && i + 1 < ARRAY_COUNT(suffixes); i++)
+		count /= 1000;
+	(void)snprintf(out, 24, "%lld%s", (long long)count, suffixes[i]);
+}
+
+// Shares are counted by themselves, as many thousandths as the GPUs have and as much memory as
+// GPUs of 80 GiB. Limits count like requests: what a pod does not ask for it does not take from
+// others either. A port of the nodes or a load balancer is nobody's to open.
 static json_t *quota_part(const json_t *tenant, struct str name)
 {
 	struct tenant_quota quota;
-	char gpus[24], cpu[24], memory[24], pods[24];
+	enum { MEMORY_UNITS_A_GPU = 80 * 1024 / SHARE_UNIT_MIB };
+	char gpus[24], cpu[24], memory[24], pods[24], milli[24], units[24];
 	view_tenant_quota(tenant, &quota);
 	(void)snprintf(gpus, sizeof gpus, "%lld", (long long)quota.gpus);
+	format_count(quota.gpus * SHARE_WHOLE_MILLI, milli);
+	format_count(quota.gpus * MEMORY_UNITS_A_GPU, units);
 	format_cpu(quota.cpu_milli, cpu);
 	(void)snprintf(memory, sizeof memory, "%lld", (long long)quota.memory_bytes);
 	(void)snprintf(pods, sizeof pods, "%lld", (long long)quota.pods);
-	json_t *hard = made(
-		json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "requests.nvidia.com/gpu", gpus,
-			  "requests.cpu", cpu, "requests.memory", memory, "limits.memory", memory,
-			  "pods", pods, "services.nodeports", "0", "services.loadbalancers", "0"));
+	json_t *hard = made(json_pack(
+		"{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "requests.nvidia.com/gpu", gpus,
+		"requests." SHARE_MILLI_RESOURCE, milli, "requests." SHARE_MEMORY_RESOURCE, units,
+		"requests.cpu", cpu, "requests.memory", memory, "limits.memory", memory, "pods",
+		pods, "services.nodeports", "0", "services.loadbalancers", "0"));
 	return made(json_pack("{s:s, s:s, s:o, s:{s:o}}", "apiVersion", "v1", "kind",
 			      "ResourceQuota", "metadata", meta_of(STR("gpuaas"), name), "spec",
 			      "hard", hard));
@@ -123,7 +138,7 @@ static json_t *annotations_of(const struct request_spec *spec)
 		used = n < 0 ? used : min_size(used + (size_t)n, sizeof text - 1);
 	}
 	put_text(notes, "gpuaas.io/gpu-models", str_of(text));
-	if (spec->gpu_memory_mib > 0) {
+	if (spec->gpu_count > 0 && spec->gpu_memory_mib > 0) {
 		(void)snprintf(text, sizeof text, "%lldMi", (long long)spec->gpu_memory_mib);
 		put_text(notes, "gpuaas.io/min-gpu-memory", str_of(text));
 	}
@@ -134,19 +149,33 @@ static json_t *annotations_of(const struct request_spec *spec)
 	return notes;
 }
 
+static void put_share_memory(json_t *both, int64_t memory_mib)
+{
+	char units[24];
+	(void)snprintf(units, sizeof units, "%lld",
+		       (long long)((memory_mib + SHARE_UNIT_MIB - 1) / SHARE_UNIT_MIB));
+	put_text(json_object_get(both, "requests"), SHARE_MEMORY_RESOURCE, str_of(units));
+	put_text(json_object_get(both, "limits"), SHARE_MEMORY_RESOURCE, str_of(units));
+}
+
 // A pod cannot take more memory or GPUs than was granted. CPU is a share by weight: a limit would
 // only keep what is idle from it, and a small one makes the start of its container, which counts
 // against it, more than a second slower. Whole CPUs get a limit equal to the request all the same:
 // so the kubelet can give them CPUs of their own.
 static json_t *resources_of(const struct request_spec *spec)
 {
+	bool is_share = spec->gpu_count == 0;
+	const char *gpu = is_share ? SHARE_MILLI_RESOURCE : "nvidia.com/gpu";
 	char cpu[24], memory[24], gpus[24];
 	(void)snprintf(cpu, sizeof cpu, "%lldm", (long long)spec->cpu_milli);
 	(void)snprintf(memory, sizeof memory, "%lld", (long long)spec->memory_bytes);
-	(void)snprintf(gpus, sizeof gpus, "%lld", (long long)spec->gpu_count);
-	json_t *both = made(json_pack("{s:{s:s, s:s, s:s}, s:{s:s, s:s}}", "requests", "cpu", cpu,
-				      "memory", memory, "nvidia.com/gpu", gpus, "limits", "memory",
-				      memory, "nvidia.com/gpu", gpus));
+	(void)snprintf(gpus, sizeof gpus, "%lld",
+		       (long long)(is_share ? spec->gpu_milli : spec->gpu_count));
+	json_t *both =
+		made(json_pack("{s:{s:s, s:s, s:s}, s:{s:s, s:s}}", "requests", "cpu", cpu,
+			       "memory", memory, gpu, gpus, "limits", "memory", memory, gpu, gpus));
+	if (is_share && spec->gpu_memory_mib > 0)
+		put_share_memory(both, spec->gpu_memory_mib);
 	if (spec->cpu_milli % 1000 == 0)
 		put_text(json_object_get(both, "limits"), "cpu", str_of(cpu));
 	return both;

@@ -4,8 +4,8 @@
 #include "policy/quota.h"
 
 static const struct inventory fleet = { .count = 2,
-					.rows = { { { "A100-SXM4-80GB", 14 }, 8, 81920, 2 },
-						  { { "L40S", 4 }, 4, 46068, 1 } } };
+					.rows = { { { "A100-SXM4-80GB", 14 }, 8, 81920, 2, 0 },
+						  { { "L40S", 4 }, 4, 46068, 1, 0 } } };
 
 static const struct {
 	const char *name, *model; // model NULL: any
@@ -24,6 +24,54 @@ static const struct {
 	{ "memory fits the other", NULL, 8, 81920, NULL },
 };
 
+static const struct inventory shared_fleet = { .count = 3,
+					       .rows = {
+						       { { "A100-SXM4-80GB", 14 }, 7, 81920, 2, 1 },
+						       { { "L40S", 4 }, 0, 46068, 1, 4 },
+						       { { "H100", 4 }, 8, 81559, 1, 0 } } };
+
+static const struct {
+	const char *name, *model; // model NULL: any
+	int64_t milli, memory_mib, want_milli;
+	const char *text; // part of the refusal; NULL: possible
+} shares[] = {
+	{ "a quarter", NULL, 250, 0, 250, NULL },
+	{ "by memory, of the smallest", NULL, 0, 23034, 500, NULL },
+	{ "by memory, of what suits", "A100", 0, 40960, 500, NULL },
+	{ "more than the small have", NULL, 0, 61440, 750, NULL },
+	{ "by both", NULL, 100, 46068, 100, NULL },
+	{ "more than any has", NULL, 100, 90000, 100, "the largest has 81920" },
+	{ "a model that is given whole", "H100", 100, 0, 100, "no node gives such GPUs in shares" },
+	{ "counts as a whole one", "H100", 0, 1024, 1000, "no node gives such GPUs in shares" },
+};
+
+static void check_shares(struct check *c)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(shares); i++) {
+		struct request_spec spec = { .gpu_milli = shares[i].milli,
+					     .gpu_memory_mib = shares[i].memory_mib };
+		struct err err = { 0 };
+		if (shares[i].model != NULL)
+			spec.models[spec.model_count++] = str_of(shares[i].model);
+		request_fill_share(&spec, &shared_fleet);
+		CHECK_INT(c, shares[i].name, spec.gpu_milli, shares[i].want_milli);
+		err_status status = request_check_possible(&spec, &shared_fleet, &err);
+		CHECK_INT(c, shares[i].name, status,
+			  shares[i].text == NULL ? ERR_OK : ERR_UNSUPPORTED);
+		CHECK(c, shares[i].name,
+		      shares[i].text == NULL || strstr(err.text, shares[i].text) != NULL);
+	}
+	const struct tenant_quota quota = { 2, 100, 100, 10 };
+	const struct quota_amount used = { 1, 0, 0, 1, 700 };
+	CHECK(c, "the rest of a GPU",
+	      quota_fits(&quota, &used, &(struct quota_amount){ 0, 1, 1, 1, 300 }));
+	CHECK(c, "more than that",
+	      !quota_fits(&quota, &used, &(struct quota_amount){ 0, 1, 1, 1, 301 }));
+	CHECK(c, "a whole one",
+	      !quota_fits(&quota, &used, &(struct quota_amount){ 1, 1, 1, 1, 0 }));
+	CHECK_INT(c, "as whole ones", quota_gpus(&used), 2);
+}
+
 static void check_possible(struct check *c)
 {
 	for (size_t i = 0; i < ARRAY_COUNT(asks); i++) {
@@ -39,6 +87,7 @@ static void check_possible(struct check *c)
 			CHECK(c, asks[i].name, strstr(err.text, "A100-SXM4-80GB") != NULL);
 		}
 	}
+	check_shares(c);
 	struct inventory none = { .count = 0 };
 	struct request_spec spec = { .gpu_count = 1000 };
 	CHECK_INT(c, "nothing reported yet", request_check_possible(&spec, &none, NULL), ERR_OK);
@@ -47,29 +96,29 @@ static void check_possible(struct check *c)
 static void check_alone(struct check *c)
 {
 	struct tenant_quota quota = { 4, 8000, 1000, 10 };
-	struct quota_amount fits = { 4, 8000, 1000, 1 };
+	struct quota_amount fits = { 4, 8000, 1000, 1, 0 };
 	CHECK_INT(c, "exactly", quota_check_alone(&quota, &fits, NULL), ERR_OK);
-	struct quota_amount more[] = {
-		{ 5, 1, 1, 1 }, { 1, 8001, 1, 1 }, { 1, 1, 1001, 1 }, { 1, 1, 1, 11 }
-	};
+	struct quota_amount more[] = { { 5, 1, 1, 1, 0 },    { 1, 8001, 1, 1, 0 },
+				       { 1, 1, 1001, 1, 0 }, { 1, 1, 1, 11, 0 },
+				       { 4, 1, 1, 1, 1 },    { 0, 1, 1, 1, 4001 } };
 	for (size_t i = 0; i < ARRAY_COUNT(more); i++)
 		CHECK_INT(c, "too much", quota_check_alone(&quota, &more[i], NULL), ERR_LIMIT);
 	struct err err;
-	struct quota_amount cpu = { 1, 100500, 1, 1 }, memory = { 1, 1, 3 << 20, 1 };
+	struct quota_amount cpu = { 1, 100500, 1, 1, 0 }, memory = { 1, 1, 3 << 20, 1, 0 };
 	CHECK_INT(c, "too many CPUs", quota_check_alone(&quota, &cpu, &err), ERR_LIMIT);
 	CHECK(c, "CPUs",
 	      strncmp(err.text, "100.500 CPUs are asked for, the tenant's quota is 8.000",
 		      strlen("100.500 CPUs are asked for, the tenant's quota is 8.000")) == 0);
 	CHECK_INT(c, "too much memory", quota_check_alone(&quota, &memory, &err), ERR_LIMIT);
 	CHECK(c, "memory", strncmp(err.text, "3 MiB", strlen("3 MiB")) == 0);
-	struct quota_amount used = { INT64_MAX, 0, 0, 0 }, one = { 1, 0, 0, 0 };
+	struct quota_amount used = { INT64_MAX, 0, 0, 0, 0 }, one = { 1, 0, 0, 0, 0 };
 	CHECK(c, "no overflow", !quota_fits(&quota, &used, &one));
 }
 
 static struct quota_entry entry(const char *name, request_class class_, int64_t created_s,
 				int64_t gpus)
 {
-	return (struct quota_entry){ str_of(name), class_, created_s, { gpus, 0, 0, 1 },
+	return (struct quota_entry){ str_of(name), class_, created_s, { gpus, 0, 0, 1, 0 },
 				     false,        false,  false,     0 };
 }
 
@@ -108,10 +157,10 @@ static const struct {
 	struct quota_amount need;
 	bool is_too_large;
 } sizes[] = {
-	{ "GPUs", { 5, 1, 1, 1 }, true },
-	{ "cpu", { 1, 101, 1, 1 }, true },
-	{ "memory", { 1, 1, 101, 1 }, true },
-	{ "the most of everything", { 4, 100, 100, 1 }, false },
+	{ "GPUs", { 5, 1, 1, 1, 0 }, true },
+	{ "cpu", { 1, 101, 1, 1, 0 }, true },
+	{ "memory", { 1, 1, 101, 1, 0 }, true },
+	{ "the most of everything", { 4, 100, 100, 1, 0 }, false },
 };
 
 // What can never fit is passed over; what only has to wait blocks as before.
@@ -159,7 +208,7 @@ static void check_ids(struct check *c)
 static void check_inventory(struct check *c)
 {
 	struct inventory inventory = { .count = 0 };
-	struct inventory_row row = { STR("A"), 8, 100, 1 };
+	struct inventory_row row = { STR("A"), 8, 100, 1, 0 };
 	CHECK(c, "add", inventory_add(&inventory, &row) && inventory_add(&inventory, &row));
 	CHECK_INT(c, "summed", inventory.count, 1);
 	CHECK_INT(c, "summed", inventory.rows[0].nodes, 2);

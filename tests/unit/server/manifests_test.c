@@ -34,6 +34,8 @@ static void check_tenant(struct check *c)
 	struct manifest parts[MANIFEST_TENANT_PARTS];
 	manifest_tenant_parts(tenant, parts);
 	CHECK_STR(c, "gpus", label(parts[0].body, "spec.hard", "requests.nvidia.com/gpu"), "4");
+	CHECK_STR(c, "shares", label(parts[0].body, "spec.hard", "requests.gpuaas.io/gpu-milli"),
+		  "4k");
 	CHECK_STR(c, "cpu", label(parts[0].body, "spec.hard", "requests.cpu"), "1500m");
 	CHECK_STR(c, "memory", label(parts[0].body, "spec.hard", "requests.memory"), "1073741824");
 	CHECK_STR(c, "no cpu limit", label(parts[0].body, "spec.hard", "limits.cpu"), "");
@@ -55,6 +57,24 @@ static void check_tenant(struct check *c)
 			  "gpuaas-server");
 		json_decref(parts[i].body);
 	}
+}
+
+// A share of one GPU in place of whole ones.
+static void check_share(struct check *c)
+{
+	AUTO(json_decrefp)
+	json_t *request =
+		parse("{\"metadata\":{\"name\":\"j\",\"namespace\":\"red\",\"uid\":\"u\"},\"spec\":"
+		      "{\"gpuMilli\":125,\"gpuMemory\":\"10000Mi\",\"image\":\"i\"}}");
+	AUTO(json_decrefp) json_t *job = manifest_job(request);
+	const json_t *containers = json_at(job, "spec.template.spec.containers");
+	const json_t *container = json_array_get(containers, 0);
+	CHECK_STR(c, "milli", label(container, "resources.limits", "gpuaas.io/gpu-milli"), "125");
+	CHECK_STR(c, "asked", label(container, "resources.requests", "gpuaas.io/gpu-milli"), "125");
+	CHECK_STR(c, "memory", label(container, "resources.limits", "gpuaas.io/gpu-memory"), "40");
+	CHECK_STR(c, "none whole", label(container, "resources.limits", "nvidia.com/gpu"), "");
+	CHECK_STR(c, "of any GPU",
+		  label(job, "spec.template.metadata.annotations", "gpuaas.io/min-gpu-memory"), "");
 }
 
 static void check_job(struct check *c)
@@ -168,6 +188,7 @@ int main(void)
 	struct check c = { 0, 0 };
 	check_tenant(&c);
 	check_job(&c);
+	check_share(&c);
 	for (size_t i = 0; i < ARRAY_COUNT(covers); i++) {
 		AUTO(json_decrefp) json_t *wanted = parse(covers[i].wanted);
 		AUTO(json_decrefp) json_t *actual = parse(covers[i].actual);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Objects of the scenario into the core, with what the API server would have filled in.
-#include "sim/sim.h"
+#include "sim/check_gang.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Invariants of the design, checked from outside of the core with books of its own: what nodes
 // have by the scenario, what pods take by their specs, who holds which device by the decisions.
-#include "sim/sim.h"
+#include "sim/check_gang.h"
 
 #include <stdlib.h>
 
@@ -132,6 +132,8 @@ static const char *check_order(struct sim *sim, const struct sim_pod *pod)
 {
 	struct str uid, node;
 	void *value;
+	if (pod->in.gang != NULL) // it goes with the first of its gang
+		return NULL;
 	for (size_t i = 0; map_next(sim->pods, &i, &uid, &value);) {
 		const struct sim_pod *other = value;
 		bool is_above = checker_priority(sim, other) > checker_priority(sim, pod) &&

@@ -2,7 +2,7 @@
 // A gang runs whole or not at all: checked when nothing is left to decide, with books of its own.
 // What excuses a gang that is there in part: it has been whole since its first member came, or
 // one of its binds failed, a member was there from the start, or one went, not too long ago.
-#include "sim/sim.h"
+#include "sim/check_gang.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // For every pod without a node the nodes it may run on, as they are now: one JSON object a line.
-#include "sim/sim.h"
+#include "sim/check_gang.h"
 
 #include <stdlib.h>
 

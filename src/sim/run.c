@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "sim/check_gang.h"
 #include "sim/pack.h"
-#include "sim/sim.h"
 
 #include <errno.h>
 
@@ -20,6 +20,24 @@ static void on_bind(struct sim *sim, const struct sched_decision *decision, stru
 						.bind_no = pod->bind_no });
 }
 
+// They end within their grace, sooner or later.
+static const char *on_evict(struct sim *sim, const struct sched_decision *decision)
+{
+	for (size_t i = 0; i < decision->victim_count; i++) {
+		const struct sched_victim *victim = &decision->victims[i];
+		const struct sim_pod *pod = map_find(sim->pods, victim->uid);
+		if (pod == NULL || !pod->is_started)
+			return "a pod was asked to leave that does not run";
+		int64_t grace_ms =
+			1 + (int64_t)rng_below(&sim->rng, (uint64_t)victim->grace_s) * 1000;
+		events_add(sim->events, (struct event){ .at_ms = sim->now_ms + grace_ms,
+							.kind = EVENT_FINISH,
+							.uid = pod->uid,
+							.bind_no = pod->bind_no });
+	}
+	return NULL;
+}
+
 static const char *on_decision(struct sim *sim, const struct sched_decision *decision)
 {
 	struct sim_pod *pod = map_find(sim->pods, decision->uid);
@@ -33,6 +51,8 @@ static const char *on_decision(struct sim *sim, const struct sched_decision *dec
 		on_bind(sim, decision, pod);
 		return checker_bind(sim, pod, decision);
 	}
+	if (decision->verb >= SCHED_NOMINATE)
+		return on_evict(sim, decision);
 	pod->is_told = true;
 	pod->told_codes = 0;
 	for (size_t i = 0; i < decision->facts->count; i++)

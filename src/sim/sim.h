@@ -132,14 +132,6 @@ const char *share_books_take(struct share_books *books, const struct sim_pod *po
 void share_books_release(struct share_books *books, const struct sim_pod *pod);
 struct share_books *checker_shares(struct checker *checker);
 
-// check_gang.c
-void checker_gang_init(struct sim *sim);
-void checker_gang_done(struct sim *sim);
-// A bind of the pod failed, or it went: its gang may be there in part for a while.
-void checker_gang_excuse(struct sim *sim, const struct sim_pod *pod);
-const char *checker_gangs(struct sim *sim);
-bool checker_gang_is_even(const struct sim *sim, const struct sim_pod *head);
-
 // run.c, feasible.c, write.c; each returns an exit code
 struct run_options {
 	const char *file, *out;

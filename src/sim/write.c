@@ -15,9 +15,22 @@ static void put_reasons(struct sim *sim, const struct sched_decision *decision, 
 	}
 }
 
+static void put_victims(const struct sched_decision *decision, struct buf *out)
+{
+	for (size_t i = 0; i < decision->victim_count; i++) {
+		const struct sched_victim *victim = &decision->victims[i];
+		AUTO(buf_done) struct buf name = { .limit = 4096 };
+		buf_printf(&name, STR_FMT "/" STR_FMT, STR_ARG(victim->namespace_),
+			   STR_ARG(victim->name));
+		ASSERT(buf_ok(&name));
+		buf_put_c(out, i > 0 ? "," : "");
+		buf_put_json(out, buf_str(&name));
+	}
+}
+
 void write_decision(struct sim *sim, const struct sched_decision *decision)
 {
-	static const char *const VERBS[] = { "bind", "wait", "refuse" };
+	static const char *const VERBS[] = { "bind", "wait", "refuse", "nominate", "evict" };
 	AUTO(buf_done) struct buf out = { .limit = 1 << 20 };
 	AUTO(buf_done) struct buf pod = { .limit = 4096 };
 	buf_printf(&pod, STR_FMT "/" STR_FMT, STR_ARG(decision->namespace_),
@@ -33,7 +46,9 @@ void write_decision(struct sim *sim, const struct sched_decision *decision)
 			buf_put_byte(&out, ',');
 		buf_put_json(&out, decision->grants[i].uuid);
 	}
-	buf_put_c(&out, "],\"victims\":[],\"reasons\":[");
+	buf_put_c(&out, "],\"victims\":[");
+	put_victims(decision, &out);
+	buf_put_c(&out, "],\"reasons\":[");
 	put_reasons(sim, decision, &out);
 	buf_put_c(&out, "]}\n");
 	ASSERT(buf_ok(&out) && buf_ok(&pod));

@@ -140,6 +140,29 @@ static void put_namespace(struct buf *out, uint64_t seed, unsigned i)
 		buf_printf(out, "namespace: t%u, ", i % NAMESPACES);
 }
 
+enum { GANGS = 4 };
+
+// Every second scenario has gangs: some never whole, some elastic, some of one zone, some with
+// members that contradict the others.
+static void put_gang(struct rng *rng, struct buf *out, uint64_t seed)
+{
+	unsigned gang = (unsigned)rng_below(rng, GANGS);
+	unsigned least = 1 + (unsigned)((seed >> 1) + 3 * gang) % 5;
+	if (seed % 2 != 0 || !chance(rng, 50))
+		return;
+	if (chance(rng, 3))
+		least++;
+	buf_printf(out, ", gpuaas.io/gang: g%u, gpuaas.io/gang-min: '%u'", gang, least);
+	buf_printf(out, ", gpuaas.io/gang-expiry: '%u'", 5 + gang);
+	if (gang == 1)
+		buf_put_c(out, ", gpuaas.io/topology: zone");
+	if (gang == 2)
+		buf_printf(out, ", gpuaas.io/gang-max: '%u'", least + 1);
+	if (gang == 3)
+		buf_printf(out, ", gpuaas.io/gang-group: %s, gpuaas.io/gang-group-min: '1'",
+			   PICK(rng, "a", "b"));
+}
+
 static void put_pod(struct rng *rng, struct buf *out, unsigned i, uint64_t seed)
 {
 	unsigned cpu_milli = 100 * (1 + (unsigned)rng_below(rng, 60));
@@ -156,6 +179,7 @@ static void put_pod(struct rng *rng, struct buf *out, unsigned i, uint64_t seed)
 		buf_printf(out, ", gpuaas.io/duration: '%u'", 1 + (unsigned)rng_below(rng, 40));
 	if (chance(rng, 5))
 		buf_put_c(out, ", gpuaas.io/min-gpu-memory: 60Gi");
+	put_gang(rng, out, seed);
 	buf_printf(out, "}}, spec: {priority: %u, ", 10 * (unsigned)rng_below(rng, 4));
 	put_constraints(rng, out);
 	if (chance(rng, 10))

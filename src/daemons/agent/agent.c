@@ -102,6 +102,7 @@ static void join_pods(struct agent *agent)
 static void on_look(void *arg)
 {
 	struct agent *agent = arg;
+	agent_dra_show(agent);
 	join_pods(agent);
 	for (size_t i = 0; i < GPU_MAX; i++) {
 		if (agent->held_back[i] == NULL)
@@ -238,7 +239,10 @@ static bool node_view(void *arg, struct node_view *ret)
 	struct nvml_host_stats host;
 	if (!monitor_is_ready(agent->monitor))
 		return false;
+	struct dra_stats dra;
+	struct dra_publish_stats slice;
 	resources_stats(agent->resources, &plugin);
+	agent_dra_stats(agent, &dra, &slice);
 	monitor_host_stats(agent->monitor, &host);
 	*ret = (struct node_view){ .node = agent->config.node_name,
 				   .gpus = monitor_gpus(agent->monitor),
@@ -248,7 +252,7 @@ static bool node_view(void *arg, struct node_view *ret)
 				   .resource = agent->config.resource,
 				   .machine = agent->machine,
 				   .is_driver_up = host.driver_up,
-				   .is_registered = plugin.is_registered };
+				   .is_registered = plugin.is_registered || dra.is_registered };
 	fill_layout(agent, ret);
 	return true;
 }
@@ -262,6 +266,7 @@ static void on_housekeeping(void *arg)
 	exporter_look(&agent->exporter);
 	late_refresh(agent->late);
 	agent_offer(agent); // also writes the CDI file anew if somebody removed it
+	agent_dra_look(agent);
 	agent_layout_look(agent->layout);
 	agent_layout_step(agent->layout);
 	if (agent->node != NULL)
@@ -430,6 +435,8 @@ static err_status start_kubelet(struct agent *agent, struct err *err)
 	if (status == ERR_OK)
 		status = resources_new(agent->loop, &plugin, &agent->resources, err);
 	if (status == ERR_OK)
+		status = agent_start_dra(agent, err);
+	if (status == ERR_OK)
 		status = kubelet_dir_new(agent->loop, &dir, &agent->dir, err);
 	return status;
 }
@@ -506,6 +513,7 @@ void agent_stop(struct agent *agent)
 	tls_ctx_free(agent->tls);
 	kubelet_dir_free(agent->dir);
 	agent->dir = NULL;
+	agent_stop_dra(agent);
 	resources_free(agent->resources);
 	dp_source_free(agent->source);
 	node_label_free(agent->label);

@@ -5,6 +5,7 @@
 // meter journals it; push sends it; node_writer and the HTTP server show it.
 #pragma once
 
+#include "daemons/agent/agent_dra.h"
 #include "daemons/agent/agent_layout.h"
 #include "daemons/agent/config.h"
 #include "daemons/agent/dp_source.h"
@@ -42,6 +43,7 @@ struct agent {
 	struct node_writer *node;  // NULL then
 	struct meter *meter;
 	struct holders *holders;
+	struct agent_dra *dra;
 	struct agent_layout *layout; // NULL: not managed
 	struct late *late;
 	struct push *push; // NULL: not configured

@@ -27,6 +27,8 @@ static void fill_view(const struct agent *agent, struct metrics_view *view)
 		.is_offer_bad = agent->is_offer_bad,
 	};
 	resources_stats(agent->resources, &view->plugin);
+	agent_dra_stats(agent, &view->dra, &view->slice);
+	view->is_dra = agent_is_dra(agent);
 	dp_source_stats(agent->source, &view->source);
 	holders_stats(agent->holders, &view->holders);
 	journal_stats(meter_journal(agent->meter), &view->journal);
@@ -43,7 +45,10 @@ static bool is_ready(const struct agent *agent, const char **ret_why)
 {
 	struct plugin_stats plugin;
 	struct dp_source_stats source;
+	struct dra_stats dra;
+	struct dra_publish_stats slice;
 	resources_stats(agent->resources, &plugin);
+	agent_dra_stats(agent, &dra, &slice);
 	dp_source_stats(agent->source, &source);
 	*ret_why = "";
 	if (!monitor_is_ready(agent->monitor))
@@ -52,7 +57,9 @@ static bool is_ready(const struct agent *agent, const char **ret_why)
 		*ret_why = "the configuration of the device plugin is not known yet\n";
 	else if (agent->is_offer_bad)
 		*ret_why = "these GPUs cannot be offered as configured; the log says why\n";
-	else if (!plugin.is_registered)
+	else if (agent_is_dra(agent) && !slice.is_published)
+		*ret_why = "the ResourceSlice of this node is not written yet\n";
+	else if (agent_is_dra(agent) ? !dra.is_registered : !plugin.is_registered)
 		*ret_why = "not registered with the kubelet yet\n";
 	return **ret_why == '\0';
 }

@@ -38,7 +38,9 @@ static const char *why_held_back(const struct agent *agent, uint32_t slot)
 		return "it is still held as it was offered before";
 	if (agent->handovers[slot].is_dirty)
 		return agent->handovers[slot].reason;
-	return agent_layout_why(agent->layout, monitor_gpu(agent->monitor, slot), MIG_WHOLE);
+	const char *why =
+		agent_layout_why(agent->layout, monitor_gpu(agent->monitor, slot), MIG_WHOLE);
+	return why != NULL ? why : agent_dra_why(agent, slot);
 }
 
 // Looks whether a GPU that nobody holds is clean; what must be read for that is asked for.
@@ -56,8 +58,9 @@ static void look_at_handover(struct agent *agent, uint32_t slot)
 	bool has_memory = gpu_reading_has(&gpu->reading, GPU_FIELD_FB_USED_MIB);
 	const struct handover_facts facts = {
 		// While the kubelet does not say who holds what, everything may be held.
-		.is_held = !holders.is_listed || usage_next_holder(meter_usage(agent->meter),
-								   gpu->info.uuid, &at) != NULL,
+		.is_held = !holders.is_listed || agent_dra_holds(agent, gpu->info.uuid) ||
+			   usage_next_holder(meter_usage(agent->meter), gpu->info.uuid, &at) !=
+				   NULL,
 		.is_whole = agent->offer.gpus[slot].replicas == 0,
 		.process_count = gpu->processes.count,
 		.first_pid = gpu->processes.count == 0 ? 0 : gpu->processes.items[0].pid,
@@ -164,6 +167,10 @@ void agent_offer(struct agent *agent)
 		agent->held_back[slot] = why_held_back(agent, slot);
 		agent_hold_back_parts(agent, slot);
 	}
+	if (agent_is_dra(agent)) {
+		agent_dra_offer(agent);
+		return;
+	}
 	resources_offer(agent->resources, &agent->offer, monitor_gpus(agent->monitor),
 			agent->held_back);
 	if (agent->offer.sharing == DP_MPS || agent->dp.share_limit == DP_LIMIT_MPS)
@@ -173,6 +180,8 @@ void agent_offer(struct agent *agent)
 static err_status apply(void *arg, const struct dp_config *config, struct err *err)
 {
 	struct agent *agent = arg;
+	if (agent_dra_check(agent, config, err) != ERR_OK)
+		return err->status;
 	if (agent->monitor != NULL && monitor_is_ready(agent->monitor)) {
 		err_status status = plan(agent, config, err);
 		if (status != ERR_OK)

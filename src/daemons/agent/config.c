@@ -19,7 +19,8 @@ enum { FILE_MAX_BYTES = 256 * 1024, HOST_NAME_BYTES = 256 };
 	X("pod-resources-socket", pod_resources_socket,                                            \
 	  "/var/lib/kubelet/pod-resources/kubelet.sock", "the kubelet's PodResources socket")      \
 	X("plugin-registry-dir", plugin_registry_dir, "/var/lib/kubelet/plugins_registry",         \
-	  "accepted and not used: device plugins register in their own folder")                    \
+	  "the kubelet's folder where drivers of claims register (mode dra)")                      \
+	X("plugins-dir", plugins_dir, "/var/lib/kubelet/plugins", "folder of their sockets")       \
 	X("cdi-dir", cdi_dir, "/var/run/cdi", "folder for the CDI specification")                  \
 	X("state-dir", state_dir, "/var/lib/gpuaas", "journal and kept health")                    \
 	X("driver-root", driver_root, "/", "where the driver's files are, for host and agent")     \
@@ -57,6 +58,9 @@ enum { FILE_MAX_BYTES = 256 * 1024, HOST_NAME_BYTES = 256 };
 
 #define TEXTS(X)                                                                                   \
 	X("resource", resource, "nvidia.com/gpu")                                                  \
+	X("mode", mode, "device-plugin")                                                           \
+	X("dra.nodes", dra_nodes, NULL)                                                            \
+	X("dra.unhealthyEffect", dra_effect, "NoSchedule")                                         \
 	X("sysRoot", sys_root, "/sys")                                                             \
 	X("driverProcRoot", proc_driver, "/proc")                                                  \
 	X("planKeyFile", plan_key_file, NULL)                                                      \
@@ -78,8 +82,8 @@ static const char *const top_keys[] = {
 	"planKeyFile", "planWaitMs", "server",
 	"tls",         "health",     "usage",
 	"journal",     "node",       "extraDeviceMounts",
-	"attribution", "metrics",    "mig",
-	NULL,
+	"attribution", "metrics",    "mode",
+	"dra",         "mig",        NULL,
 };
 static const struct {
 	const char *name;
@@ -96,6 +100,7 @@ static const struct {
 	{ "usage", (const char *const[]){ "readMs", "sampleS", NULL } },
 	{ "journal", (const char *const[]){ "segmentBytes", "limitBytes", NULL } },
 	{ "node", (const char *const[]){ "periodS", NULL } },
+	{ "dra", (const char *const[]){ "nodes", "unhealthyEffect", NULL } },
 	{ "mig", (const char *const[]){ "manage", "configFile", "layout", NULL } },
 };
 
@@ -226,6 +231,17 @@ static err_status add_line(struct str text, struct err *err)
 	return line == 0 ? err->status : err_wrap(err, "line %zu", line);
 }
 
+static err_status check_mode(const struct agent_config *config, struct err *err)
+{
+	if (strcmp(config->mode, "device-plugin") != 0 && strcmp(config->mode, "dra") != 0)
+		return err_set(err, ERR_INVALID, "mode must be device-plugin or dra");
+	if (strcmp(config->dra_effect, "NoSchedule") != 0 &&
+	    strcmp(config->dra_effect, "NoExecute") != 0)
+		return err_set(err, ERR_INVALID,
+			       "dra.unhealthyEffect must be NoSchedule or NoExecute");
+	return ERR_OK;
+}
+
 static err_status read_values(struct arena *arena, const json_t *root, struct agent_config *config,
 			      struct err *err)
 {
@@ -241,6 +257,8 @@ static err_status read_values(struct arena *arena, const json_t *root, struct ag
 	NUMBERS(TAKE_NUMBER)
 	if ((config->tls_cert_file == NULL) != (config->tls_key_file == NULL))
 		return err_set(err, ERR_INVALID, "tls needs certFile and keyFile, or neither");
+	if (check_mode(config, err) != ERR_OK)
+		return err->status;
 	const json_t *manage = json_at(root, "mig.manage");
 	if (manage != NULL && !json_is_boolean(manage))
 		return err_set(err, ERR_INVALID, "mig.manage must be true or false");

@@ -14,6 +14,7 @@
 struct agent_config {
 	// Flags.
 	const char *node_name, *device_plugin_dir, *pod_resources_socket, *plugin_registry_dir;
+	const char *plugins_dir;
 	const char *cdi_dir, *state_dir, *driver_root, *nvml_library, *listen, *config_path;
 	const char *kubeconfig; // "none": no API server; "in-cluster"; else a file
 	const char *dp_file, *dp_dir, *dp_default, *dp_label, *dp_fallbacks;
@@ -21,6 +22,7 @@ struct agent_config {
 	log_level log_level;
 	const char *dp_flags[DP_OPTIONS_MAX]; // of the device plugin, NULL: not given
 	// File.
+	const char *mode, *dra_nodes, *dra_effect;
 	const char *resource, *plan_key_file, *sys_root, *proc_root, *proc_driver;
 	const char *push_url, *push_ca_file, *push_token_file;
 	const char *tls_cert_file, *tls_key_file;

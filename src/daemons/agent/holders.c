@@ -3,6 +3,7 @@
 
 #include "daemons/agent/checkpoint.h"
 #include "daemons/agent/dp_proto.h"
+#include "daemons/agent/dra_proto.h"
 #include "daemons/agent/offer.h"
 #include "net/grpc.h"
 #include "sys/fs.h"
@@ -137,11 +138,39 @@ static struct str uid_of(struct holders *holders, const struct podres_row *from,
 	return item == NULL ? STR("") : str_of(item->facts.uid);
 }
 
+// Who holds a GPU by a claim. Of pods that share a claim one is told at a time: the first, then
+// whoever is left.
+static void on_claimed(struct holders *holders, const struct podres_row *from)
+{
+	char uuid[GPU_UUID_BYTES];
+	const struct pods_item *item = NULL;
+	size_t at = 0;
+	if (holders->config.pods != NULL)
+		item = pods_find_name(holders->config.pods, from->namespace_, from->pod);
+	if (item == NULL || !dra_device_uuid(from->id, uuid))
+		return; // the pod will be known in a moment
+	const struct usage_allocation *now = usage_next_holder(holders->config.usage, uuid, &at);
+	if (now != NULL && strcmp(now->pod_uid, item->facts.uid) != 0)
+		return;
+	const struct usage_holder holder = { .pod_uid = str_of(item->facts.uid),
+					     .namespace_ = from->namespace_,
+					     .pod = from->pod,
+					     .container = from->container,
+					     .gpu = str_of(uuid),
+					     .is_of_claim = true,
+					     .is_first_choice = true };
+	usage_show(holders->config.usage, &holder, now_s(holders));
+}
+
 static void on_row(void *arg, const struct podres_row *from)
 {
 	struct holders *holders = arg;
 	struct str uuid = { 0 };
 	uint32_t share = OFFER_WHOLE;
+	if (str_eq_c(from->resource, DRA_DRIVER)) {
+		on_claimed(holders, from);
+		return;
+	}
 	if (!offer_is_ours(from->resource, holders->config.resource) ||
 	    !offer_id_parse(from->id, &uuid, &share))
 		return;

@@ -7,6 +7,8 @@
 #include "base/buf.h"
 #include "daemons/agent/counters.h"
 #include "daemons/agent/dp_source.h"
+#include "daemons/agent/dra.h"
+#include "daemons/agent/dra_publish.h"
 #include "daemons/agent/grant.h"
 #include "daemons/agent/holders.h"
 #include "daemons/agent/meter.h"
@@ -26,6 +28,9 @@ struct metrics_view {
 	const struct usage *usage;
 	uint64_t now_ns, reading_max_age_ns; // older values are left out
 	struct plugin_stats plugin;
+	struct dra_stats dra; // where is_dra
+	struct dra_publish_stats slice;
+	bool is_dra;
 	struct dp_source_stats source;
 	struct holders_stats holders;
 	struct journal_stats journal;

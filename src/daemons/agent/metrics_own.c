@@ -277,8 +277,28 @@ static void put_api(struct buf *out, const struct metrics_view *view)
 		view->node_writer.failures);
 }
 
+static void put_claims(struct buf *out, const struct metrics_view *view)
+{
+	put_one(out, "claims", "gauge", "Claims that are prepared on this node.", view->dra.claims);
+	put_one(out, "claims_prepared_total", "counter", "Claims that were prepared.",
+		view->dra.prepared);
+	put_one(out, "claims_unprepared_total", "counter", "Claims that were unprepared.",
+		view->dra.unprepared);
+	put_one(out, "claim_failures_total", "counter",
+		"Claims that could not be prepared or unprepared when asked.", view->dra.failures);
+	put_one(out, "slice_published", "gauge",
+		"Whether the node's ResourceSlice says what it should.",
+		view->slice.is_published ? 1 : 0);
+	put_one(out, "slice_writes_total", "counter", "Writes of the node's ResourceSlice.",
+		view->slice.writes);
+	put_one(out, "slice_failures_total", "counter",
+		"Calls about the node's ResourceSlice that failed.", view->slice.failures);
+}
+
 void metrics_put_own(struct buf *out, const struct metrics_view *view)
 {
+	if (view->is_dra)
+		put_claims(out, view);
 	static const struct metric_label version = {
 		"version", { GPUAAS_VERSION, sizeof GPUAAS_VERSION - 1 }
 	};

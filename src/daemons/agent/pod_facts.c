@@ -32,8 +32,13 @@ struct container {
 	struct resources resources;
 };
 typedef KOBJ_LIST_OF(struct container) containers;
+struct pod_claim {
+	struct str name;
+};
+typedef KOBJ_LIST_OF(struct pod_claim) pod_claims;
 struct pod_spec {
 	containers containers, init_containers;
+	pod_claims claims;
 };
 struct pod {
 	struct kobj_meta meta;
@@ -79,9 +84,15 @@ static const struct kobj_field CONTAINER_ROWS[] = {
 };
 static const struct kobj_table CONTAINER =
 	KOBJ_TABLE_OF("Container", struct container, CONTAINER_ROWS, true);
+static const struct kobj_field POD_CLAIM_ROWS[] = {
+	KOBJ_ROW("name", 1, KOBJ_TEXT, struct pod_claim, name),
+};
+static const struct kobj_table POD_CLAIM =
+	KOBJ_TABLE_OF("PodResourceClaim", struct pod_claim, POD_CLAIM_ROWS, true);
 static const struct kobj_field POD_SPEC_ROWS[] = {
 	KOBJ_SUB("containers", 2, KOBJ_OBJECTS, struct pod_spec, containers, &CONTAINER),
 	KOBJ_SUB("initContainers", 20, KOBJ_OBJECTS, struct pod_spec, init_containers, &CONTAINER),
+	KOBJ_SUB("resourceClaims", 39, KOBJ_OBJECTS, struct pod_spec, claims, &POD_CLAIM),
 };
 static const struct kobj_table POD_SPEC =
 	KOBJ_TABLE_OF("PodSpec", struct pod_spec, POD_SPEC_ROWS, true);
@@ -183,6 +194,7 @@ static err_status take_pod(const struct pod *pod, const char *resource, struct p
 	    !usage_text(facts->request, sizeof facts->request, request_of(meta)))
 		return err_set(err, ERR_INVALID, "pod with a name or label that is too long");
 	facts->deleted_s = meta->deleted_s;
+	facts->has_claims = pod->spec.claims.count > 0;
 	facts->plan = kobj_pairs_get(&meta->annotations, STR("gpuaas.io/devices"));
 	facts->plan_mac = kobj_pairs_get(&meta->annotations, STR("gpuaas.io/devices-mac"));
 	err_status status = take_containers(&pod->spec.init_containers, true, resource, facts, err);

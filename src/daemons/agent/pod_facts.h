@@ -30,6 +30,7 @@ struct pod_facts {
 	bool has_ended;                                      // at least one container has
 	struct pod_container containers[POD_CONTAINERS_MAX]; // those that want GPUs
 	size_t container_count;
+	bool has_claims;           // it may have GPUs by a claim
 	struct str plan, plan_mac; // annotations; borrowed from the bytes of the event
 };
 

@@ -63,12 +63,25 @@ static void on_devices(struct walk *walk, struct str devices)
 	visit(walk, devices, 2, on_id);
 }
 
+// A device that a claim gives: its driver stands for the resource.
+static void on_claimed(struct walk *walk, struct str claimed)
+{
+	walk->row.resource = walk->row.id = STR("");
+	gather(walk, claimed, (const uint32_t[]){ 2, 4 },
+	       (struct str *const[]){ &walk->row.resource, &walk->row.id });
+	if (!walk->broken && walk->fn != NULL)
+		walk->fn(walk->arg, &walk->row);
+}
+
+static void on_claim(struct walk *walk, struct str claim) { visit(walk, claim, 4, on_claimed); }
+
 static void on_container(struct walk *walk, struct str container)
 {
 	walk->row.container = STR("");
 	gather(walk, container, (const uint32_t[]){ 1, 0 },
 	       (struct str *const[]){ &walk->row.container, NULL });
 	visit(walk, container, 2, on_devices);
+	visit(walk, container, 5, on_claim);
 }
 
 static void on_pod(struct walk *walk, struct str pod)

@@ -126,7 +126,7 @@ static void on_object(struct pods *pods, const struct watch_item *item)
 		log_err(LOG_WARN, "pod is not understood", &err);
 		return;
 	}
-	if (facts.container_count == 0)
+	if (facts.container_count == 0 && !facts.has_claims)
 		return;
 	pods->stats.events++;
 	if (item->event != WATCH_DELETED) {

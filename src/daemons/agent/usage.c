@@ -136,6 +136,18 @@ static bool take_share(struct usage_allocation *item, const struct usage_holder 
 	return true;
 }
 
+// When the last holder of the GPU that has ended did so; 0: none is known.
+static int64_t last_release_s(const struct usage *usage, const char *gpu)
+{
+	int64_t last_s = 0;
+	for (size_t i = 0; i < usage->count; i++) {
+		const struct usage_allocation *item = &usage->items[i];
+		if (item->is_ended && strcmp(item->gpu, gpu) == 0)
+			last_s = max_i64(last_s, item->released_s);
+	}
+	return last_s;
+}
+
 void usage_show(struct usage *usage, const struct usage_holder *holder, int64_t now_s)
 {
 	char uid[USAGE_UID_BYTES];
@@ -155,6 +167,8 @@ void usage_show(struct usage *usage, const struct usage_holder *holder, int64_t 
 		item->first_s = now_s;
 		ok = usage_text(item->gpu, sizeof item->gpu, holder->gpu) &&
 		     usage_text(item->pod_uid, sizeof item->pod_uid, str_of(uid));
+		if (ok && holder->is_of_claim)
+			item->not_before_s = last_release_s(usage, item->gpu);
 	}
 	ok = ok && take_share(item, holder, now_s);
 	if (ok && (is_new || (holder->is_first_choice && !item->is_bound_told)))
@@ -195,7 +209,7 @@ static void take_names(struct usage_allocation *item, const struct pod_facts *po
 	memcpy(item->request, pod->request, sizeof pod->request);
 	item->has_pod = true;
 	if (pod->scheduled_s != 0 && !item->is_bound_told)
-		item->bound_s = pod->scheduled_s;
+		item->bound_s = max_i64(pod->scheduled_s, item->not_before_s);
 }
 
 void usage_pod(struct usage *usage, const struct pod_facts *pod)

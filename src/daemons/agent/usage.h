@@ -27,6 +27,7 @@ struct usage_holder {       // as a kubelet's source shows it
 	uint32_t share_count;   // so many from that number on; 0: one
 	struct str profile;     // of the MIG device; empty: none
 	uint32_t mig_start;     // then: its first memory slice
+	bool is_of_claim;       // it begins after whoever had the same claim before
 	bool is_first_choice;   // of PodResources: its container replaces one of the checkpoint
 };
 
@@ -45,6 +46,7 @@ struct usage_allocation {
 	int64_t first_s, last_s;     // when the kubelet's sources first and last showed it
 	int64_t closed_s;            // since when it is told and not shown any more, 0: not
 	int64_t bound_s, released_s; // 0: not known yet
+	int64_t not_before_s;        // bound_s is not before it
 	bool has_pod;                // the pod has been seen
 	bool has_tenant;
 	bool is_ended; // released_s is final

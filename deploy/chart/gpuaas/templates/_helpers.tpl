@@ -10,6 +10,11 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- default "gpuaas-server-tls" .Values.server.tlsSecret -}}
 {{- end }}
 
+{{/* Whether some node gives its GPUs by dynamic resource allocation. */}}
+{{- define "gpuaas.hasDra" -}}
+{{- or (eq .Values.agent.mode "dra") (not (empty .Values.agent.dra.nodes)) -}}
+{{- end }}
+
 {{/* What every container but the agent's runs with. */}}
 {{- define "gpuaas.restricted" -}}
 allowPrivilegeEscalation: false

@@ -31,6 +31,7 @@ static void fill_view(const struct agent *agent, struct metrics_view *view)
 	view->is_dra = agent_is_dra(agent);
 	dp_source_stats(agent->source, &view->source);
 	holders_stats(agent->holders, &view->holders);
+	late_stats(agent->late, &view->late);
 	journal_stats(meter_journal(agent->meter), &view->journal);
 	meter_stats(agent->meter, &view->meter);
 	if (agent->push != NULL)

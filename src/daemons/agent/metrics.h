@@ -11,6 +11,7 @@
 #include "daemons/agent/dra_publish.h"
 #include "daemons/agent/grant.h"
 #include "daemons/agent/holders.h"
+#include "daemons/agent/late.h"
 #include "daemons/agent/meter.h"
 #include "daemons/agent/node_writer.h"
 #include "daemons/agent/push.h"
@@ -38,6 +39,7 @@ struct metrics_view {
 	struct push_stats push;
 	struct pods_stats pods;
 	struct node_writer_stats node_writer;
+	struct late_stats late;
 	uint64_t planned, unplanned;
 	bool has_push, has_pods, has_inotify, is_offer_bad;
 	bool is_counters_bad, is_tokens_bad;

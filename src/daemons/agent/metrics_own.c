@@ -189,6 +189,20 @@ static void put_plugin(struct buf *out, const struct metrics_view *view)
 		view->holders.disagreements);
 }
 
+static void put_late(struct buf *out, const struct metrics_view *view)
+{
+	put_one(out, "shares_bound", "gauge", "Containers' shares that hold a part of a GPU.",
+		view->late.bound);
+	put_one(out, "shares_waiting", "gauge",
+		"Containers whose start waits for the plan of their share.", view->late.waiting);
+	put_one(out, "share_allocations_total", "counter", "Allocations of shares answered.",
+		view->late.allocations);
+	put_one(out, "share_binds_total", "counter", "Shares bound to the planned GPU.",
+		view->late.binds);
+	put_one(out, "share_refusals_total", "counter",
+		"Starts refused because the share could not be resolved.", view->late.refusals);
+}
+
 static void put_config(struct buf *out, const struct metrics_view *view)
 {
 	put_one(out, "plugin_config_failing", "gauge",
@@ -309,6 +323,7 @@ void metrics_put_own(struct buf *out, const struct metrics_view *view)
 	put_driver(out, view);
 	put_counters(out, view);
 	put_plugin(out, view);
+	put_late(out, view);
 	put_config(out, view);
 	put_journal(out, view);
 	put_push(out, view);

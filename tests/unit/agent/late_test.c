@@ -10,10 +10,12 @@
 #include "sys/fs.h"
 #include "sys/mac.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { GPUS = 4, SAFETY_MS = 60000, PODS = 24, MEMORY_MIB = 81920, SPEC_BYTES = 64 * 1024 };
 #define WAIT(c, name, fn) CHECK((c), (name), rig_wait_for((fn), SAFETY_MS) != UINT64_MAX)
@@ -436,6 +438,55 @@ static void check_metering(struct check *c)
 	CHECK_INT(c, "once", found, 1);
 }
 
+static void configure(const char *text)
+{
+	rig_write("dp.yaml", "w", text);
+	if (kill(rig.agent_pid, SIGHUP) != 0)
+		abort();
+}
+static bool is_given_to_nobody(void)
+{
+	return fake_kubelet_other(&rig.kubelet, SHARE_MILLI_RESOURCE)->device_count > 0 &&
+	       fake_shares_offered(&shares, SHARE_BY_MILLI) == 0;
+}
+
+// Limits of a control daemon, as far as one can be seen: somebody who listens behind its pipe.
+static void check_limits(struct check *c)
+{
+	AUTO(buf_done) struct buf file = { 0 };
+	AUTO(buf_done) struct buf spec = { 0 };
+	char path[400], command[1000];
+	buf_printf(&file,
+		   "version: v1\nflags: {mpsRoot: %s/mps}\nsharing: {shares: {memoryLimit: mps}}\n",
+		   rig.root);
+	configure(file.data);
+	WAIT(c, "without its daemon nothing is given", is_given_to_nobody);
+	(void)snprintf(path, sizeof path, "%s/mps/" SHARE_MILLI_RESOURCE "/pipe/control", rig.root);
+	(void)snprintf(command, sizeof command,
+		       "mkdir -p '%s/mps/" SHARE_MILLI_RESOURCE "/pipe' && mkfifo '%s'", rig.root,
+		       path);
+	if (system(command) != 0)
+		abort();
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	WAIT(c, "with it all are", is_registered);
+	struct trial *trial = make(SHARE_BY_MILLI, 250, 1, GOOD);
+	fake_api_tell(&api, trial->pod, "ADDED");
+	CHECK(c, "admitted", admit(trial, SHARE_BY_MILLI, 250));
+	CHECK(c, "started", start_all() && read_spec(trial, &spec));
+	CHECK(c, "memory",
+	      strstr(spec.data, "\"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=20480M\"") != NULL);
+	CHECK(c, "threads", strstr(spec.data, "\"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=25\"") != NULL);
+	CHECK(c, "told", strstr(spec.data, "\"GPUAAS_SHARE_MEMORY_MIB=20480\"") != NULL);
+	CHECK(c, "pipe",
+	      strstr(spec.data, "\"containerPath\":\"/mps/" SHARE_MILLI_RESOURCE
+				"/pipe\",\"options\":[\"rw\"") != NULL);
+	end(trial);
+	(void)close(fd);
+	WAIT(c, "its death is seen", is_given_to_nobody);
+	configure("version: v1\nsharing: {shares: {}}\n");
+	WAIT(c, "and back", is_registered);
+}
+
 static bool is_not_offered(void)
 {
 	return rig_has_stream() && fake_shares_offered(&shares, SHARE_BY_MILLI) == 0;
@@ -508,6 +559,7 @@ int main(int argc, char **argv)
 	check_metering(&c);
 	check_refusals(&c);
 	check_without_checkpoint(&c);
+	check_limits(&c);
 	check_random(&c, (unsigned)strtoul(argv[5], NULL, 10));
 	end_all();
 	check_without_inotify(&c);

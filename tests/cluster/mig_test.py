@@ -1,0 +1,153 @@
+"""Layouts of MIG devices by node label: each pod gets exactly its slice, what a pod holds survives a change, a layout that
+would take it is refused, and no label value leaves the node in between."""
+import json
+import re
+
+import pytest
+from conftest import WORK, wait_for
+
+NAMESPACE = "mig"
+NODE = "node1"  # eight A100-80
+PREFIX = "nvidia.com/"
+DEMO, GROWN, FULL, OFF = "demo", "grown", "full", "off"
+LAYOUTS = {
+    DEMO: {"3g.40gb": 1, "1g.10gb": 2},
+    GROWN: {"3g.40gb": 1, "2g.20gb": 1, "1g.10gb": 1},
+    FULL: {"7g.80gb": 1},
+}
+# Opens every capability that the container can name; 236 is the emulator's major number of nvidia-caps. ENXIO: the device
+# cgroup let it through to the (absent) driver; EPERM: it did not.
+PROBE = r"""
+ls /run/gpuaas-emu
+for i in $(seq 3 137); do
+  mknod /tmp/cap$i c 236 $i || echo "$i cannot be made"
+  e=$( (: < /tmp/cap$i) 2>&1 ) && echo "cap $i opened" || case $e in
+    *"No such device"*) echo "cap $i granted";;
+    *"not permitted"*) ;;
+    *) echo "cap $i other: $e";;
+  esac
+done
+ls -d /dev/nvidia-caps/*
+sleep 600
+"""
+
+
+@pytest.fixture(scope="module")
+def configured(cluster):
+    """The chart with strategy mixed and managed layouts."""
+    values = WORK / "mig.json"
+    values.write_text(json.dumps({"agent": {"mig": {"manage": True}, "devicePlugin": {
+        "configs": {"mixed": "version: v1\nflags: {migStrategy: mixed}\n"}, "default": "mixed"}}}))
+    install = "testbed_install() {{ chart_install -f \"$root/deploy/demo-values.yaml\" {0} --set \"server.extraAddresses=" \
+              "{{10.99.$testbed_number.11,10.99.$testbed_number.12,10.99.$testbed_number.13}}\"; }}; testbed_install; parts_ready"
+    cluster.shell(install.format(f"-f {values}"))
+    cluster.apply(json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}))
+    layouts = {name: [{"devices": [0], "mig-enabled": True, "mig-devices": devices}] for name, devices in LAYOUTS.items()}
+    layouts[OFF] = [{"devices": "all", "mig-enabled": False, "mig-devices": {}}]
+    cluster.apply(json.dumps({"apiVersion": "gpuaas.io/v1alpha1", "kind": "GPUPolicy", "metadata": {"name": "layouts"},
+                              "spec": {"layouts": layouts}}))
+    yield cluster
+    cluster.kubectl("delete", "namespace", NAMESPACE)
+    choose(cluster, OFF)
+    wait_for("whole again", lambda: amounts(cluster) == {"gpu": 8}, 120)
+    cluster.kubectl("label", "node", NODE, "nvidia.com/mig.config-")
+    cluster.kubectl("delete", "gpupolicy", "layouts")
+    cluster.shell(install.format(""))
+
+
+def choose(cluster, layout):
+    cluster.kubectl("label", "--overwrite", "node", NODE, f"nvidia.com/mig.config={layout}")
+
+
+def amounts(cluster):
+    found = cluster.json("get", "node", NODE)["status"]["allocatable"]
+    return {k[len(PREFIX):]: int(v) for k, v in found.items() if k.startswith(PREFIX) and int(v) > 0}
+
+
+def state(cluster):
+    return cluster.json("get", "node", NODE)["metadata"]["labels"].get("nvidia.com/mig.config.state")
+
+
+def layout(cluster):
+    return cluster.json("get", "gpunode", NODE)["status"]["layout"]
+
+
+def devices(cluster):
+    """MIG devices of the first GPU, by profile."""
+    found = cluster.json("get", "gpunode", NODE)["status"]["devices"]
+    migs = next(d for d in found if d["index"] == 0).get("mig", [])
+    return {profile: [m["uuid"] for m in migs if m["profile"] == profile] for profile in {m["profile"] for m in migs}}
+
+
+def start(cluster, name, profile):
+    cluster.apply(json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": NAMESPACE}, "spec": {
+        "schedulerName": "gpuaas", "restartPolicy": "Never", "terminationGracePeriodSeconds": 1,
+        "containers": [{"name": "main", "image": "testbed.local/busybox:1", "command": ["sh", "-c", PROBE],
+                        "resources": {"limits": {f"nvidia.com/mig-{profile}": "1"}},
+                        "securityContext": {"capabilities": {"add": ["MKNOD"]}}}]}}))
+    cluster.wait_phase(NAMESPACE, name, ("Running",))
+    log = wait_for("the probe's end", lambda: "/dev/nvidia-caps" in (
+        text := cluster.kubectl("-n", NAMESPACE, "logs", name)) and text)
+    return {"sockets": set(re.findall(r"MIG-[0-9a-f-]{36}", log)), "whole": re.findall(r"gpu-\d+\.sock", log),
+            "granted": set(re.findall(r"^cap (\d+) granted", log, re.M)), "other": re.findall(r"opened|other|cannot", log),
+            "nodes": set(re.findall(r"^/dev/nvidia-caps/nvidia-cap(\d+)$", log, re.M))}
+
+
+def test_layout_by_label_and_a_pod_with_each_slice(configured):
+    cluster = configured
+    choose(cluster, DEMO)
+    wait_for("seven whole GPUs and three slices",
+             lambda: amounts(cluster) == {"gpu": 7, "mig-3g.40gb": 1, "mig-1g.10gb": 2}, 90)
+    wait_for("success", lambda: state(cluster) == "success")
+    uuids = devices(cluster)
+    three, one = start(cluster, "three", "3g.40gb"), start(cluster, "one", "1g.10gb")
+    assert three["sockets"] == set(uuids["3g.40gb"]) and len(one["sockets"]) == 1 and one["sockets"] < set(uuids["1g.10gb"])
+    for seen in (three, one):
+        assert seen["granted"] == seen["nodes"] and len(seen["granted"]) == 2, seen
+        assert not seen["whole"] and not seen["other"], seen
+    assert not three["granted"] & one["granted"]
+    parent = next(d["uuid"] for d in cluster.json("get", "gpunode", NODE)["status"]["devices"] if d["index"] == 0)
+    wait_for("bound events by slices", lambda: {
+        (e["gpu"], e["profile"], e["share"]["num"], e["share"]["den"]) for e in bound(cluster)} ==
+        {(parent, "3g.40gb", 3, 7), (parent, "1g.10gb", 1, 7)})
+
+
+def bound(cluster):
+    lines = cluster.admin().call("GET", "/v1/events", accept="application/jsonl").splitlines()
+    return [e for e in map(json.loads, lines) if e["type"] == "bound" and e.get("namespace") == NAMESPACE]
+
+
+def test_what_is_held_stays(configured):
+    cluster = configured
+    before, had = devices(cluster), amounts(cluster)
+    choose(cluster, FULL)
+    wait_for("refused", lambda: layout(cluster).get("migConfig") == FULL and layout(cluster)["migConfigState"] == "failed")
+    assert "in use" in layout(cluster)["migConfigReason"]
+    wait_for("failed", lambda: state(cluster) == "failed")
+    assert devices(cluster) == before and amounts(cluster) == had
+    choose(cluster, GROWN)
+    wait_for("a slice more while others run",
+             lambda: amounts(cluster) == {"gpu": 7, "mig-3g.40gb": 1, "mig-2g.20gb": 1, "mig-1g.10gb": 1}, 90)
+    assert devices(cluster)["3g.40gb"] == before["3g.40gb"] and devices(cluster)["1g.10gb"][0] in before["1g.10gb"]
+    assert {cluster.phase(NAMESPACE, name) for name in ("three", "one")} == {"Running"}
+
+
+def test_a_busy_refusal_ends_with_the_pods(configured):
+    cluster = configured
+    choose(cluster, FULL)
+    wait_for("refused", lambda: layout(cluster).get("migConfig") == FULL and layout(cluster)["migConfigState"] == "failed")
+    cluster.kubectl("-n", NAMESPACE, "delete", "pod", "--all")
+    wait_for("the layout when its slices are free", lambda: amounts(cluster) == {"gpu": 7, "mig-7g.80gb": 1}, 120)
+
+
+def test_unknown_and_impossible_layouts_change_nothing(configured):
+    cluster = configured
+    had = amounts(cluster)
+    choose(cluster, "nothing")
+    wait_for("refused", lambda: "there is no layout" in layout(cluster).get("migConfigReason", "") or
+             "there is no GPUPolicy" in layout(cluster).get("migConfigReason", ""))
+    bad = cluster.kubectl_try("apply", "-f", "-", input=json.dumps({
+        "apiVersion": "gpuaas.io/v1alpha1", "kind": "GPUPolicy", "metadata": {"name": "bad"},
+        "spec": {"layouts": {"x": [{"devices": "all", "mig-enabled": True, "mig-devices": {"1g.10gb": 9}}]}}}))
+    assert bad.returncode != 0 and "mig-devices" in bad.stderr
+    assert amounts(cluster) == had

@@ -57,6 +57,18 @@ static bool term_matches(const struct sched *sched, const struct sched_term *ter
 	       sched_selector_matches(&term->selector, &pod->labels);
 }
 
+bool affinity_are_apart(const struct sched *sched, const struct pod *a, const struct pod *b,
+			const struct node *node)
+{
+	const struct sched_spec *spec = a->shape->spec;
+	for (size_t i = 0; i < spec->apart_count; i++) {
+		if (sched_labels_get(&node->labels, spec->apart[i].topology_key).data != NULL &&
+		    term_matches(sched, &spec->apart[i], b))
+			return true;
+	}
+	return false;
+}
+
 static bool matches_all_near(const struct affinity *a, const struct pod *pod)
 {
 	for (size_t i = 0; i < a->spec->near_count; i++) {

@@ -44,7 +44,8 @@ static bool may_fit(struct sched *sched, struct shape *shape)
 	for (uint32_t i = 0; i < sched->touched_count; i++) {
 		const struct node *node = sched->nodes[sched->touched[i]];
 		if (shape_is_static_fit(shape, node->slot) && filter_has_room(sched, shape, node) &&
-		    (reserve_allows(sched, first_pod(shape), node) ||
+		    (preempt_kept(sched, shape, node) != NULL ||
+		     reserve_allows(sched, first_pod(shape), node) ||
 		     tree_find_short(&shape->waiting, reserve_window_s(sched, node)) != NULL))
 			return true;
 	}
@@ -139,7 +140,8 @@ static bool collect(const struct check *check, struct sched_facts *ret_facts)
 		bool is_held = filter_room_without_lower(check, node);
 		if (is_held)
 			facts_add(ret_facts, SCHED_CODE_HELD_BY_LOWER, 0)->nodes++;
-		if (is_held && preempts && !filter_room_without_victims(check, node))
+		if (is_held && preempts && preempt_may_ask(check->pod) &&
+		    !filter_room_without_victims(check, node))
 			facts_add(ret_facts, SCHED_CODE_LOWER_PROTECTED, 0)->nodes++;
 		if (!is_held && preempts)
 			filter_note_short(check, node, ret_facts);
@@ -220,13 +222,16 @@ static struct node *find_node(struct sched *sched, struct pod *pod)
 	return node;
 }
 
-// The first of the shape, or the first that is short enough for a node which is reserved for one
-// before it.
+// The first of the shape, one that has a node kept, or the first that is short enough for a node
+// which is reserved for one before it.
 static struct pod *pick(struct sched *sched, struct shape *shape, struct node **ret_node)
 {
 	struct pod *pod = first_pod(shape);
 	int64_t most_s = 0;
 	*ret_node = find_node(sched, pod);
+	struct pod *kept = *ret_node == NULL ? preempt_kept(sched, shape, NULL) : NULL;
+	if (kept != NULL && kept != pod && (*ret_node = find_node(sched, kept)) != NULL)
+		return kept;
 	for (size_t i = 0; *ret_node == NULL && i < sched->head_count; i++) {
 		const struct node *node;
 		for (size_t k = 0; (node = reserve_node(sched->heads[i], k)) != NULL; k++) {

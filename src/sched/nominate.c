@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes kept for waiting pods (status.nominatedNodeName), as kube-scheduler keeps them: a pod of
 // the same or lower priority must fit beside those that are nominated, the pod itself goes there
-// first. Rooms and ports are kept; affinities do not see pods that are not there yet.
+// first. Rooms, ports and anti-affinities on the node are kept; other affinities do not see pods
+// that are not there yet.
 #include "sched/victims.h"
 
 #include <stdlib.h>
@@ -132,7 +133,9 @@ bool nominate_allows(const struct check *check, const struct node *node)
 	for (size_t i = 0; i < kept.count; i++) {
 		const struct sched_spec *other = kept.pods[i]->shape->spec;
 		gpus += spec->gpu_count > 0 ? other->gpu_count : 0;
-		if (filter_ports_clash(spec, other))
+		if (filter_ports_clash(spec, other) ||
+		    affinity_are_apart(check->sched, kept.pods[i], check->pod, node) ||
+		    affinity_are_apart(check->sched, check->pod, kept.pods[i], node))
 			return false;
 	}
 	bool has_devices =

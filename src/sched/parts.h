@@ -54,6 +54,9 @@ void affinity_free(struct affinity *affinity);
 // Running pods want to be apart from it: what holds for it may not hold for its whole shape.
 bool affinity_is_special(const struct sched *sched, const struct pod *pod);
 uint64_t affinity_check(const struct affinity *affinity, const struct node *node);
+// Whether the anti-affinity of a keeps b from the same node.
+bool affinity_are_apart(const struct sched *sched, const struct pod *a, const struct pod *b,
+			const struct node *node);
 uint32_t affinity_detail(const struct affinity *affinity, sched_code code); // of its fact
 
 // filter.c; sets hold one bit a code

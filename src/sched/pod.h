@@ -81,6 +81,8 @@ struct pod {
 	struct keep *keep;             // waits with a node kept; NULL: none
 	int64_t leaving_ms, spared_ms; // since when, until when
 	int64_t since_ms;              // first seen
+	int64_t again_ms;              // others are not asked for it before
+	uint32_t vain_count;           // how often they were in vain
 	int64_t made_s;        // by its own word; the key may have the place of an evicted one
 	struct head *head;     // its reservation, if it waits
 	struct member *member; // of its gang; NULL: none

@@ -335,6 +335,8 @@ static bool take_over(struct sched *sched, struct pod *pod, const struct sched_p
 	pod->is_terminating = in->is_terminating;
 	if (begins_to_end)
 		pod->leaving_ms = sched->now_ms;
+	if (begins_to_end && pod->node != NULL) // topology spread counts it no longer
+		sched->wakes_near = true;
 	pod->stay = in->stay;
 	if (begins_to_end && pod->node != NULL)
 		pod_expect(sched, pod, pod->bound_ms);
@@ -385,6 +387,8 @@ static void set_bound(struct sched *sched, struct pod *pod, const struct sched_p
 	}
 	adopt_devices(pod, in);
 	pod->failures = 0;
+	if (pod->state != SCHED_STATE_BOUND)
+		preempt_changed(sched);
 	pod_set_state(sched, pod, SCHED_STATE_BOUND);
 	gang_bound(sched, pod);
 }

@@ -11,6 +11,7 @@
 
 enum {
 	FIRST_AGAIN_MS = 1000,
+	VAIN_MAX = 6, // evictions for a pod that then gets nothing end
 	LAST_AGAIN_DOUBLINGS = 5,
 	TRIES_A_TURN = 16,
 	PACE_MS = 1000,
@@ -47,6 +48,18 @@ void preempt_free(struct preempt *preempt)
 static bool is_on(const struct sched *sched)
 {
 	return sched->preempt->rules.mode != SCHED_PREEMPT_OFF;
+}
+
+bool sched_preemption_parse(struct str text, sched_preemption *ret_mode)
+{
+	static const char *const NAMES[] = { "off", "priority" };
+	for (size_t i = 0; i < ARRAY_COUNT(NAMES); i++) {
+		if (!str_eq_c(text, NAMES[i]))
+			continue;
+		*ret_mode = (sched_preemption)i;
+		return true;
+	}
+	return false;
 }
 
 void sched_preempt_set(struct sched *sched, const struct sched_preempt_rules *rules)
@@ -156,9 +169,23 @@ static void new_keep(struct sched *sched, struct pod *pod, bool is_own)
 	link_add(&sched->preempt->keeps, &pod->keep->in_keeps);
 }
 
-bool preempt_makes_room(const struct sched *sched, const struct pod *pod)
+bool preempt_makes_room(const struct sched *sched, const struct pod *pod, const struct node *node)
 {
-	return preempt_keeps(pod) || sched->preempt->trying == pod;
+	bool has_made = pod->keep != NULL && pod->keep->has_victims;
+	return (has_made && str_eq(pod->nominated, node->name)) || sched->preempt->trying == pod;
+}
+
+struct pod *preempt_kept(struct sched *sched, const struct shape *shape, const struct node *node)
+{
+	const struct link *head = &sched->preempt->keeps;
+	for (const struct link *at = head->next; at != head; at = at->next) {
+		struct pod *pod = LINK_OF((uintptr_t)at, struct keep, in_keeps)->pod;
+		const struct node *kept = map_find(sched->node_by_name, pod->nominated);
+		if (pod->shape == shape && kept != NULL && (node == NULL || node == kept) &&
+		    shape_is_static_fit(shape, kept->slot) && filter_has_room(sched, shape, kept))
+			return pod;
+	}
+	return NULL;
 }
 
 bool preempt_keeps(const struct pod *pod) { return pod->keep != NULL && pod->keep->is_own; }
@@ -190,19 +217,32 @@ static void lend(const struct pod *pod, sched_verb verb, struct sched_decision *
 					.name = pod->key.name };
 }
 
+static uint64_t gen_of(const struct sched *sched) { return sched->load_gen + sched->preempt->gen; }
+
 // Whether the node is to be kept longer; else it is given up, and others may be chosen.
 static bool holds(struct sched *sched, struct keep *keep)
 {
 	struct pod *pod = keep->pod;
 	struct node *node = map_find(sched->node_by_name, pod->nominated);
-	bool is_new = keep->checked_gen != sched->load_gen + sched->preempt->gen;
+	bool is_new = keep->checked_gen != gen_of(sched);
 	if (!is_new && sched->now_ms < keep->check_ms)
 		return true;
-	keep->checked_gen = sched->load_gen + sched->preempt->gen;
+	keep->checked_gen = gen_of(sched);
 	keep->check_ms = sched->now_ms + CHECK_MS;
+	if (keep->is_own && queueing_is_blocked(pod)) // it could not use it
+		return false;
 	if (node != NULL && victims_will_fit(sched, pod, node))
 		return true;
 	return !keep->is_own && sched->now_ms < keep->since_ms + TOLD_MAX_MS;
+}
+
+static void put_off(struct sched *sched, struct pod *pod, int64_t until_ms)
+{
+	struct again *again = &pod->shape->again;
+	again->gen = gen_of(sched);
+	again->tried_ms = sched->now_ms;
+	again->due_ms = until_ms;
+	again->failures++;
 }
 
 static bool give_up_one(struct sched *sched, struct sched_decision *ret)
@@ -213,10 +253,14 @@ static bool give_up_one(struct sched *sched, struct sched_decision *ret)
 		struct pod *pod = keep->pod;
 		if (holds(sched, keep))
 			continue;
+		pod->vain_count += keep->has_victims;
+		pod->again_ms = sched->now_ms + (FIRST_AGAIN_MS << min_i64(pod->vain_count, 10));
 		free_keep(pod);
 		nominate_set(sched, pod, STR(""));
-		pod->shape->again = (struct again){ .due_ms = 0 };
-		sched->preempt->due_ms = sched->now_ms;
+		pod->told_hash = 0; // it waits for other reasons now
+		pod_tell(sched, pod);
+		put_off(sched, pod, sched->now_ms + FIRST_AGAIN_MS);
+		sched->preempt->due_ms = min_i64(sched->preempt->due_ms, pod->shape->again.due_ms);
 		lend(pod, SCHED_NOMINATE, ret);
 		return true;
 	}
@@ -301,6 +345,8 @@ static void decide(struct sched *sched, struct pod *pod, const struct choice *ch
 	preempt->tokens_milli -= 1000 * (int64_t)choice->count;
 	nominate_set(sched, pod, choice->node->name);
 	new_keep(sched, pod, true);
+	pod->keep->has_victims = choice->count > 0;
+	core_touch(sched, choice->node); // equals that were nominated there go behind it
 	(void)decide_collect(sched, pod, &facts);
 	decide_lend(sched, pod, &facts, ret);
 	ret->verb = choice->count > 0 ? SCHED_EVICT : SCHED_NOMINATE;
@@ -310,8 +356,6 @@ static void decide(struct sched *sched, struct pod *pod, const struct choice *ch
 }
 
 // ---- whose turn it is
-
-static uint64_t gen_of(const struct sched *sched) { return sched->load_gen + sched->preempt->gen; }
 
 // When the shape asks again: with the first change, but not too often.
 static int64_t due_ms(const struct sched *sched, const struct shape *shape)
@@ -331,13 +375,10 @@ static struct pod *first_without_keep(const struct shape *shape)
 	return at == NULL ? NULL : LINK_OF(at, struct pod, in_shape);
 }
 
-static void put_off(struct sched *sched, struct pod *pod, int64_t until_ms)
+bool preempt_may_ask(const struct pod *pod)
 {
-	struct again *again = &pod->shape->again;
-	again->gen = gen_of(sched);
-	again->tried_ms = sched->now_ms;
-	again->due_ms = until_ms;
-	again->failures++;
+	return pod->is_ours && pod->member == NULL && !pod->stay.never_preempts &&
+	       pod->vain_count < VAIN_MAX && !queueing_is_blocked(pod);
 }
 
 struct turn {
@@ -347,11 +388,12 @@ struct turn {
 
 static void stand(struct sched *sched, struct turn *turn, struct pod *pod)
 {
-	if (pod == NULL || pod->keep != NULL || pod->stay.never_preempts || !pod->is_ours ||
-	    !pod_has_lower(sched, pod->key.priority) || queueing_is_blocked(pod))
+	if (pod == NULL || pod->keep != NULL || !preempt_may_ask(pod) ||
+	    !pod_has_lower(sched, pod->key.priority))
 		return;
 	int64_t at_ms =
 		max_i64(due_ms(sched, pod->shape), pod->since_ms + sched->preempt->rules.delay_ms);
+	at_ms = max_i64(at_ms, pod->again_ms);
 	if (at_ms > sched->now_ms)
 		turn->next_ms = min_i64(turn->next_ms, at_ms);
 	else if (turn->pod == NULL || queueing_cmp(sched, pod, turn->pod) < 0)
@@ -368,12 +410,23 @@ static struct turn find_turn(struct sched *sched)
 	return turn;
 }
 
+static void look_again(struct sched *sched, struct pod *pod)
+{
+	pod_wait(sched, pod, PLACE_SHAPE);
+	shape_activate(sched, pod->shape);
+}
+
 static bool try_pod(struct sched *sched, struct pod *pod, struct sched_decision *ret)
 {
 	struct choice choice;
 	victims_choose(sched, pod, &choice);
+	const struct sched_facts *facts = pod->facts != NULL ? pod->facts : &pod->shape->facts;
+	bool is_again = pod->shape->again.failures > 0;
+	bool was_protected = (facts_codes(facts) & code_bit(SCHED_CODE_LOWER_PROTECTED)) != 0;
 	if (choice.node == NULL) {
 		put_off(sched, pod, victims_ripe_ms(sched, pod->key.priority));
+		if (is_again && was_protected) // who was protected may be so no longer
+			look_again(sched, pod);
 		return false;
 	}
 	int64_t at_ms = tokens_due_ms(sched, choice.count);
@@ -410,6 +463,8 @@ bool preempt_next(struct sched *sched, struct sched_decision *ret)
 	preempt->pace_ms = preempt->due_ms = sched->now_ms + PACE_MS;
 	return false;
 }
+
+void preempt_changed(struct sched *sched) { sched->preempt->gen++; }
 
 void preempt_parked(struct sched *sched, struct shape *shape)
 {
@@ -463,6 +518,8 @@ void preempt_note(const struct sched *sched, const struct pod *pod, struct sched
 			(int64_t)count_leaving(sched, pod);
 	else if (is_held && is_on(sched) && pod->stay.never_preempts)
 		(void)facts_add(facts, SCHED_CODE_PREEMPTION_NEVER, 0);
+	else if (pod->vain_count >= VAIN_MAX)
+		(void)facts_add(facts, SCHED_CODE_PREEMPTION_VAIN, 0);
 }
 
 bool sched_preempt_explain(const struct sched *sched, struct str namespace_, struct str name,

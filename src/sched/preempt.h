@@ -39,6 +39,8 @@ struct sched_budget {               // PodDisruptionBudget
 	int64_t allowed; // how many more may be disrupted now
 };
 
+// "off", "priority".
+MUST_USE bool sched_preemption_parse(struct str text, sched_preemption *ret_mode);
 void sched_preempt_set(struct sched *sched, const struct sched_preempt_rules *rules);
 void sched_budget_set(struct sched *sched, const struct sched_budget *budget);
 void sched_budget_remove(struct sched *sched, struct str key); // unknown key: nothing

@@ -114,6 +114,9 @@
 	  "ask for less, or wait until pods of the same or higher priority end")                   \
 	X(PREEMPTION_NEVER, "PreemptionNever", POD, "has the preemption policy Never",             \
 	  "wait, or use a priority class that may preempt")                                        \
+	X(PREEMPTION_VAIN, "PreemptionGivenUp", POD,                                               \
+	  "had others evicted several times and found no room after all",                          \
+	  "see its affinities and who takes the room, or create it anew")                          \
 	X(PREEMPTING, "WaitsForEvicted", POD, "waits for pods that leave the node kept for it",    \
 	  "nothing: it starts when they have ended")                                               \
 	X(RESERVED, "ReservedForHead", NODE, "finds room that is kept for a pod before it",        \

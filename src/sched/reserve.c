@@ -391,7 +391,7 @@ bool reserve_allows(struct sched *sched, const struct pod *pod, const struct nod
 {
 	const struct head *head = node->reserved;
 	if (head == NULL || !is_before(sched, head->pod, pod) ||
-	    (head->pod->stay.never_preempts && preempt_makes_room(sched, pod)))
+	    (head->pod->stay.never_preempts && preempt_makes_room(sched, pod, node)))
 		return true;
 	if (pod->member != NULL && gang_of(head->pod) == gang_of(pod))
 		return true;

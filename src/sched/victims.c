@@ -6,12 +6,13 @@
 // have had in all.
 #include "sched/victims.h"
 
+#include "sched/gang.h"
 #include "sched/hold.h"
 #include "sched/stock.h"
 
 #include <stdlib.h>
 
-enum { CANDIDATES_MAX = 256 };
+enum { CANDIDATES_MAX = 256, MATES_MAX = 512 };
 #define LOOKS_MAX INT64_C(4000000) // at pods, in one search
 
 struct candidate {
@@ -20,6 +21,7 @@ struct candidate {
 	int64_t lost, held;
 	uint64_t devices; // that it held
 	bool is_off, was_apart;
+	size_t mates_from, mate_count; // the rest of its gang, which must go with it
 };
 
 struct trial { // of one pod on one node
@@ -27,7 +29,8 @@ struct trial { // of one pod on one node
 	struct pod *pod;
 	struct node *node;
 	struct candidate leaving[CANDIDATES_MAX], items[CANDIDATES_MAX];
-	size_t leaving_count, count;
+	struct candidate mates[MATES_MAX];
+	size_t leaving_count, count, mate_count;
 	struct pod **all; // of the node, in order
 	size_t all_count, all_cap;
 	int64_t looks_left;
@@ -85,13 +88,14 @@ int64_t victims_ripe_ms(const struct sched *sched, int64_t priority)
 
 // ---- off the ledger and back
 
-static void take_off(struct trial *trial, struct candidate *item)
+static void take_one_off(struct trial *trial, struct candidate *item)
 {
 	struct sched *sched = trial->sched;
 	struct node *node = item->pod->node;
 	ASSERT(!item->is_off && node != NULL);
 	pod_add_amounts(sched, item->pod, -1);
 	stock_use(sched, item->pod, -1);
+	hold_lift(item->pod);
 	link_drop(&item->pod->on_node);
 	item->was_apart = link_is_in(&item->pod->in_apart);
 	if (item->was_apart)
@@ -107,13 +111,14 @@ static void take_off(struct trial *trial, struct candidate *item)
 	item->is_off = true;
 }
 
-static void put_back(struct trial *trial, struct candidate *item)
+static void put_one_back(struct trial *trial, struct candidate *item)
 {
 	struct sched *sched = trial->sched;
 	struct node *node = item->pod->node;
 	ASSERT(item->is_off);
 	pod_add_amounts(sched, item->pod, 1);
 	stock_use(sched, item->pod, 1);
+	hold_lower(item->pod);
 	link_add(&node->pods, &item->pod->on_node);
 	if (item->was_apart)
 		link_add(&sched->apart, &item->pod->in_apart);
@@ -123,6 +128,20 @@ static void put_back(struct trial *trial, struct candidate *item)
 	}
 	hold_lower(item->pod);
 	item->is_off = false;
+}
+
+static void take_off(struct trial *trial, struct candidate *item)
+{
+	take_one_off(trial, item);
+	for (size_t i = 0; i < item->mate_count; i++)
+		take_one_off(trial, &trial->mates[item->mates_from + i]);
+}
+
+static void put_back(struct trial *trial, struct candidate *item)
+{
+	put_one_back(trial, item);
+	for (size_t i = 0; i < item->mate_count; i++)
+		put_one_back(trial, &trial->mates[item->mates_from + i]);
 }
 
 static void put_all_back(struct trial *trial)
@@ -183,6 +202,64 @@ static int compare_dear(const void *a, const void *b) // the dearest first
 	return tree_key_cmp(&x->pod->key, &y->pod->key);
 }
 
+// ---- gangs: below their minimum they go as a whole
+
+static bool has_gang(const struct trial *trial, const struct gang *gang)
+{
+	for (size_t i = 0; i < trial->count; i++) {
+		if (gang_of(trial->items[i].pod) == gang)
+			return true;
+	}
+	return false;
+}
+
+// False: some of its gang must stay, or it stands in the list already by another of it.
+static bool add_mates(struct trial *trial, struct candidate *item)
+{
+	struct gang *gang = gang_of(item->pod);
+	struct link *head = gang == NULL ? NULL : &gang->members;
+	size_t guarded = item->budget != NULL, count = trial->mate_count, budget_count;
+	if (gang == NULL || gang_spare(gang) > 0)
+		return true;
+	if (has_gang(trial, gang))
+		return false;
+	for (struct link *at = head->next; at != head; at = at->next) {
+		struct pod *pod = LINK_OF(at, struct member, in_gang)->pod;
+		if (pod == item->pod || pod->node == NULL || victims_is_leaving(trial->sched, pod))
+			continue;
+		if (count == MATES_MAX ||
+		    !victims_may_take(trial->sched, pod, trial->pod->key.priority))
+			return false;
+		shape_ready_dims(trial->sched, pod->shape);
+		struct candidate *mate = &trial->mates[count++];
+		*mate = candidate_of(trial, pod);
+		item->lost += mate->lost;
+		item->held += mate->held;
+		guarded += budget_find(trial->sched, pod, &budget_count) != NULL;
+	}
+	if (item->budget != NULL && item->budget->left < (int64_t)guarded)
+		return false;
+	item->mates_from = trial->mate_count;
+	item->mate_count = count - trial->mate_count;
+	trial->mate_count = count;
+	return true;
+}
+
+// Of an elastic gang, the cheapest as far as it can spare them.
+static void keep_spare(struct trial *trial)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < trial->count; i++) {
+		const struct gang *gang = gang_of(trial->items[i].pod);
+		int64_t cheaper = 0;
+		for (size_t k = i + 1; gang != NULL && k < trial->count; k++)
+			cheaper += gang_of(trial->items[k].pod) == gang;
+		if (gang == NULL || gang_spare(gang) == 0 || cheaper < gang_spare(gang))
+			trial->items[kept++] = trial->items[i];
+	}
+	trial->count = kept;
+}
+
 // Of those that one budget counts, the cheapest as far as it allows.
 static void keep_budgets(struct trial *trial)
 {
@@ -202,7 +279,7 @@ static void collect(struct trial *trial, struct node *node)
 {
 	int64_t priority = trial->pod->key.priority;
 	trial->node = node;
-	trial->leaving_count = trial->count = trial->all_count = 0;
+	trial->leaving_count = trial->count = trial->all_count = trial->mate_count = 0;
 	for (struct link *at = node->pods.next; at != &node->pods; at = at->next) {
 		struct pod *pod = LINK_OF(at, struct pod, on_node);
 		if (trial->all_count == trial->all_cap) {
@@ -218,14 +295,16 @@ static void collect(struct trial *trial, struct node *node)
 		} else if (trial->count < CANDIDATES_MAX &&
 			   victims_may_take(trial->sched, pod, priority)) {
 			size_t budget_count;
-			struct candidate *item = &trial->items[trial->count++];
+			struct candidate *item = &trial->items[trial->count];
 			*item = candidate_of(trial, pod);
 			item->budget = budget_find(trial->sched, pod, &budget_count);
+			trial->count += add_mates(trial, item);
 		}
 	}
 	if (trial->count > 1)
 		qsort(trial->items, trial->count, sizeof trial->items[0], compare_dear);
 	keep_budgets(trial);
+	keep_spare(trial);
 	size_t beyond = trial->count - min_size(trial->count, SCHED_VICTIMS_MAX);
 	trial->count -= beyond;
 	memmove(trial->items, trial->items + beyond, trial->count * sizeof trial->items[0]);
@@ -267,20 +346,27 @@ static bool could_fit(struct trial *trial)
 	return true;
 }
 
-static void take(struct trial *trial, struct choice *ret)
+static bool take(struct trial *trial, struct choice *ret) // false: they are too many
 {
 	*ret = (struct choice){ .node = trial->node, .priority = INT64_MIN };
 	for (size_t i = 0; i < trial->count; i++) {
 		const struct candidate *item = &trial->items[i];
 		if (!item->is_off)
 			continue;
-		ret->priority = max_i64(ret->priority, item->pod->key.priority);
 		ret->lost += item->lost;
 		ret->held += item->held;
-		ret->pods[ret->count++] = item->pod;
+		for (size_t k = 0; k <= item->mate_count; k++) {
+			struct pod *pod = k == 0 ? item->pod
+						 : trial->mates[item->mates_from + k - 1].pod;
+			ret->priority = max_i64(ret->priority, pod->key.priority);
+			if (ret->count == SCHED_VICTIMS_MAX)
+				return false;
+			ret->pods[ret->count++] = pod;
+		}
 	}
 	for (size_t i = 0; ret->count == 0 && i < trial->leaving_count; i++)
 		ret->lost = max_i64(ret->lost, trial->leaving[i].pod->end_ms);
+	return true;
 }
 
 static bool search(struct trial *trial, struct choice *ret)
@@ -288,10 +374,12 @@ static bool search(struct trial *trial, struct choice *ret)
 	bool is_found = false;
 	for (size_t i = 0; i < trial->leaving_count; i++)
 		take_off(trial, &trial->leaving[i]);
-	is_found = fits(trial);
+	bool is_free = fits(trial);
+	is_found = is_free;
 	if (!is_found && trial->count > 0) {
 		for (size_t i = 0; i < trial->count; i++)
 			take_off(trial, &trial->items[i]);
+		trial->sched->preempt->trying = trial->pod;
 		is_found = fits(trial);
 		for (size_t i = 0; is_found && i < trial->count; i++) {
 			put_back(trial, &trial->items[i]);
@@ -299,10 +387,11 @@ static bool search(struct trial *trial, struct choice *ret)
 				take_off(trial, &trial->items[i]);
 		}
 	}
-	if (is_found)
-		take(trial, ret);
+	trial->sched->preempt->trying = NULL;
+	is_found = is_found && take(trial, ret);
 	put_all_back(trial);
-	return is_found;
+	// Who makes no room has no right to what is kept for another.
+	return is_found && (is_free || ret->count > 0);
 }
 
 static bool is_better(const struct choice *a, const struct choice *b)
@@ -326,14 +415,12 @@ static struct trial *trial_new(struct sched *sched, struct pod *pod)
 	trial->sched = sched;
 	trial->pod = pod;
 	trial->looks_left = LOOKS_MAX;
-	sched->preempt->trying = pod;
 	shape_ready(sched, pod->shape);
 	return trial;
 }
 
 static void trial_free(struct trial *trial)
 {
-	trial->sched->preempt->trying = NULL;
 	free(trial->all);
 	free(trial);
 }

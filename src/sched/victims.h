@@ -17,6 +17,7 @@ struct keep { // of a waiting pod: the node is kept for it
 	struct pod *pod;
 	struct link in_keeps;
 	bool is_own; // decided here in this term, not only told by the API server
+	bool has_victims;
 	int64_t since_ms;
 	uint64_t checked_gen;
 	int64_t check_ms; // next look, whatever changes
@@ -48,11 +49,15 @@ bool preempt_next(struct sched *sched, struct sched_decision *ret); // when nobo
 int64_t preempt_wake_ms(const struct sched *sched);
 // It is to leave for the pod; fills victims[i].
 void preempt_mark(struct sched *sched, struct pod *victim, const struct pod *pod, size_t i);
+void preempt_changed(struct sched *sched);                     // others may be victims now
+bool preempt_may_ask(const struct pod *pod);                   // others to leave
 void preempt_parked(struct sched *sched, struct shape *shape); // it fits nowhere now
 void preempt_leave(struct sched *sched, struct pod *pod);      // it waits no longer
 void preempt_nominated(struct sched *sched, struct pod *pod);  // told by the API server
 // Or is being tried: it takes nothing from those that wait for room without making any.
-bool preempt_makes_room(const struct sched *sched, const struct pod *pod);
+bool preempt_makes_room(const struct sched *sched, const struct pod *pod, const struct node *node);
+// First pod of the shape for which the node is kept and has room; node NULL: any.
+struct pod *preempt_kept(struct sched *sched, const struct shape *shape, const struct node *node);
 bool preempt_keeps(const struct pod *pod); // its node was decided here
 // Of a pod that is new: where it stands in the queue.
 int64_t preempt_inherit(struct sched *sched, const struct sched_pod_in *in);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Objects of the scenario into the core, with what the API server would have filled in.
 #include "sim/check_gang.h"
+#include "sim/evict.h"
 
 #include <stdlib.h>
 
@@ -97,10 +98,12 @@ static err_status apply_node(struct sim *sim, const struct sim_object *object, s
 	if (object->action == SIM_DELETE) {
 		sched_node_remove(sim->core, in.name);
 		checker_node_gone(sim->checker, in.name);
+		checker_excuse_node(sim, in.name);
 		remove_pods_of(sim, in.name); // as the garbage collector of pods does
 		return ERR_OK;
 	}
 	sched_node_set(sim->core, &in);
+	checker_excuse_node(sim, in.name);
 	checker_node(sim->checker, &in);
 	if (!has_gpu_node(sim->scenario, in.name))
 		make_devices(sim, &in);
@@ -233,7 +236,14 @@ static err_status apply_pod(struct sim *sim, const struct sim_object *object, st
 	in.created_s = known->in.spec != NULL ? known->in.created_s : in.created_s;
 	int64_t bound_s = feed_bound_s(&pod);
 	in.bound_ms = known->is_started ? known->bound_ms : 1000 * bound_s;
+	in.stay.checkpoint_ms = 1000 * feed_checkpoint_s(&pod);
+	in.is_terminating = in.is_terminating || known->in.is_terminating;
+	if (known->kept.len > 0 && in.nominated.len == 0)
+		in.nominated = known->in.nominated;
+	known->is_excused = true;
 	known->in = in;
+	if (evict_read(object, known, err) != ERR_OK)
+		return err->status;
 	known->runs_ms = object->runs_ms;
 	if (in.node.len > 0) {
 		if (!known->is_started)
@@ -274,6 +284,7 @@ err_status apply_object(struct sim *sim, const struct sim_object *object, struct
 	case SIM_TENANT: return apply_tenant(sim, object, err);
 	case SIM_NAMESPACE: return apply_namespace(sim, object, err);
 	case SIM_POD: return apply_pod(sim, object, err);
+	case SIM_BUDGET: return evict_apply_budget(sim, object, err);
 	case SIM_STORAGE: return storage_apply(sim, object, err);
 	case SIM_GROUP: return apply_group(sim, object, err);
 	case SIM_KINDS: break;

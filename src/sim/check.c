@@ -80,6 +80,12 @@ static int64_t taken(const struct sim *sim, struct str node, struct str resource
 	return sum;
 }
 
+int64_t checker_has(const struct sim *sim, struct str node, struct str resource)
+{
+	const struct map *amounts = map_find(sim->checker->nodes, node);
+	return amounts == NULL ? 0 : value_of(map_find(amounts, resource));
+}
+
 static const char *check_amounts(const struct sim *sim, const struct sim_pod *pod)
 {
 	const struct map *node = map_find(sim->checker->nodes, pod->node);
@@ -160,9 +166,13 @@ static const char *check_order(struct sim *sim, const struct sim_pod *pod)
 static int64_t end_of(const struct sim *sim, const struct sim_pod *pod)
 {
 	enum { FIRST_MS = 1000, LAST_MS = 1 << 30 };
-	if (pod->in.spec->duration_s == 0)
-		return SCHED_NEVER_MS;
-	int64_t said_ms = pod->bound_ms + 1000 * pod->in.spec->duration_s;
+	int64_t said_ms = SCHED_NEVER_MS;
+	if (pod->in.spec->duration_s > 0)
+		said_ms = pod->bound_ms + 1000 * pod->in.spec->duration_s;
+	if (pod->evicted_for.len > 0)
+		said_ms = min_i64(said_ms, pod->leaving_ms + 1000 * SCHED_GRACE_S);
+	if (said_ms == SCHED_NEVER_MS)
+		return said_ms;
 	for (int64_t late_ms = FIRST_MS; said_ms <= sim->now_ms; late_ms *= 2) {
 		if (late_ms > LAST_MS)
 			return SCHED_NEVER_MS;
@@ -251,7 +261,9 @@ static const char *check_reservation(struct sim *sim, const struct sim_pod *pod,
 	const struct sim_pod *head = map_find(sim->pods, reservation->uid);
 	if (head == NULL || head->node.len > 0)
 		return "a node is reserved for a pod that does not wait";
-	bool is_of_amounts = head->in.spec->port_count == 0; // these books know no ports
+	// These books know no ports; one that never preempts has no right to others' room.
+	bool is_of_amounts = head->in.spec->port_count == 0 &&
+			     !(head->in.stay.never_preempts && pod->has_victims);
 	if (!is_of_amounts || !str_eq(reservation->node, pod->node) || !is_before(head, pod) ||
 	    pod->in.gang != NULL) // a gang stands where its first member does
 		return NULL;

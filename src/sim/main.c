@@ -2,9 +2,27 @@
 #include "sim/sim.h"
 #include "sim/usage.h"
 
+static bool read_rule(const char *name, const char *value, struct sched_preempt_rules *rules)
+{
+	int64_t number;
+	if (strcmp(name, "--preemption") == 0)
+		return sched_preemption_parse(str_of(value), &rules->mode);
+	if (!usage_number(value, INT32_MAX, &number))
+		return false;
+	if (strcmp(name, "--min-run") == 0)
+		rules->min_run_ms = 1000 * number;
+	else if (strcmp(name, "--preemptor-delay") == 0)
+		rules->delay_ms = 1000 * number;
+	else if (strcmp(name, "--evictions-per-minute") == 0)
+		rules->evictions_per_minute = number;
+	else
+		return false;
+	return true;
+}
+
 static int run_command(int argc, char **argv)
 {
-	struct run_options options = { .file = NULL };
+	struct run_options options = { .rules = { .mode = SCHED_PREEMPT_PRIORITY } };
 	for (int i = 2; i < argc; i++) {
 		const char *name = argv[i];
 		bool has_value = i + 1 < argc;
@@ -20,6 +38,11 @@ static int run_command(int argc, char **argv)
 		} else if (strcmp(name, "--bind-failures") == 0 && has_value) {
 			if (!usage_number(argv[++i], 1000, &options.bind_failures_permille))
 				return usage_fail("--bind-failures is 0 to 1000");
+		} else if (strcmp(name, "--evict-failures") == 0 && has_value) {
+			if (!usage_number(argv[++i], 1000, &options.evict_failures_permille))
+				return usage_fail("--evict-failures is 0 to 1000");
+		} else if (has_value && read_rule(name, argv[i + 1], &options.rules)) {
+			i++;
 		} else {
 			return usage_fail("unknown option");
 		}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/check_gang.h"
+#include "sim/evict.h"
 #include "sim/pack.h"
 
 #include <errno.h>
@@ -10,7 +11,9 @@ static void on_bind(struct sim *sim, const struct sched_decision *decision, stru
 {
 	pod->node = arena_dup(sim->scenario->arena, decision->node);
 	pod->bound_ms = sim->now_ms;
+	pod->kept = STR("");
 	pod->bind_no++;
+	checker_excuse_node(sim, pod->node);
 	uint64_t lot = rng_below(&sim->rng, 1000);
 	int64_t delay_ms = 1 + (int64_t)rng_below(&sim->rng, BIND_MS_MAX);
 	event_kind kind = lot < sim->bind_failures_permille ? EVENT_BIND_FAILED : EVENT_BOUND;
@@ -18,24 +21,6 @@ static void on_bind(struct sim *sim, const struct sched_decision *decision, stru
 						.kind = kind,
 						.uid = pod->uid,
 						.bind_no = pod->bind_no });
-}
-
-// They end within their grace, sooner or later.
-static const char *on_evict(struct sim *sim, const struct sched_decision *decision)
-{
-	for (size_t i = 0; i < decision->victim_count; i++) {
-		const struct sched_victim *victim = &decision->victims[i];
-		const struct sim_pod *pod = map_find(sim->pods, victim->uid);
-		if (pod == NULL || !pod->is_started)
-			return "a pod was asked to leave that does not run";
-		int64_t grace_ms =
-			1 + (int64_t)rng_below(&sim->rng, (uint64_t)victim->grace_s) * 1000;
-		events_add(sim->events, (struct event){ .at_ms = sim->now_ms + grace_ms,
-							.kind = EVENT_FINISH,
-							.uid = pod->uid,
-							.bind_no = pod->bind_no });
-	}
-	return NULL;
 }
 
 static const char *on_decision(struct sim *sim, const struct sched_decision *decision)
@@ -51,8 +36,14 @@ static const char *on_decision(struct sim *sim, const struct sched_decision *dec
 		on_bind(sim, decision, pod);
 		return checker_bind(sim, pod, decision);
 	}
-	if (decision->verb >= SCHED_NOMINATE)
-		return on_evict(sim, decision);
+	if (decision->verb >= SCHED_NOMINATE) {
+		const char *broken = checker_evict(sim, pod, decision);
+		if (broken != NULL)
+			return broken;
+		evict_start(sim, decision);
+	}
+	if (decision->facts == NULL)
+		return NULL;
 	pod->is_told = true;
 	pod->told_codes = 0;
 	for (size_t i = 0; i < decision->facts->count; i++)
@@ -79,6 +70,10 @@ static void on_bound(struct sim *sim, struct sim_pod *pod)
 static void on_pod_event(struct sim *sim, const struct event *event)
 {
 	struct sim_pod *pod = map_find(sim->pods, event->uid);
+	if (event->kind > EVENT_FINISH) {
+		evict_event(sim, event);
+		return;
+	}
 	if (pod == NULL || pod->bind_no != event->bind_no)
 		return; // deleted meanwhile
 	if (event->kind == EVENT_BOUND) {
@@ -90,6 +85,7 @@ static void on_pod_event(struct sim *sim, const struct event *event)
 		sched_bind_failed(sim->core, pod->uid, sim->now_ms);
 	} else {
 		sim->finished++;
+		evict_gone(sim, pod);
 		apply_remove_pod(sim, pod->uid);
 	}
 }
@@ -133,6 +129,8 @@ static const char *run_all(struct sim *sim, struct err *err)
 				return broken;
 		}
 		const char *broken = checker_quiet(sim);
+		if (broken == NULL)
+			broken = checker_kept(sim);
 		if (broken != NULL)
 			return broken;
 	}
@@ -143,9 +141,9 @@ static void print_summary(const struct sim *sim)
 {
 	struct sched_counts counts = sched_counts_get(sim->core);
 	printf("{\"t_ms\":%lld,\"bound\":%zu,\"finished\":%zu,\"waiting\":%zu,\"gated\":%zu,"
-	       "\"refused\":%zu}\n",
+	       "\"refused\":%zu,\"evicted\":%zu}\n",
 	       (long long)sim->now_ms, sim->bound, sim->finished, counts.waiting, counts.gated,
-	       counts.refused);
+	       counts.refused, sim->evicted);
 }
 
 static int finish(struct sim *sim, const char *broken, const struct err *err)
@@ -178,7 +176,9 @@ int run_on(struct scenario *scenario, const struct run_options *options, FILE *o
 	struct err err = { .status = ERR_OK };
 	struct sim sim = { .scenario = scenario,
 			   .out = out,
-			   .bind_failures_permille = (uint64_t)options->bind_failures_permille };
+			   .bind_failures_permille = (uint64_t)options->bind_failures_permille,
+			   .evict_failures_permille = (uint64_t)options->evict_failures_permille,
+			   .rules = options->rules };
 	if (options->policy != NULL && pack_policy_load(options->policy, &policy, &err) != ERR_OK)
 		return fail(&err);
 	rng_init(&sim.rng, (uint64_t)options->seed);
@@ -188,6 +188,8 @@ int run_on(struct scenario *scenario, const struct run_options *options, FILE *o
 	sim.pods = map_new(0);
 	storage_init(&sim);
 	checker_queue_init(&sim);
+	evict_init(&sim);
+	sched_preempt_set(sim.core, &options->rules);
 	sim.events = events_new();
 	checker_gang_init(&sim);
 	sim.checker = checker_new(scenario->arena);
@@ -205,6 +207,7 @@ int run_on(struct scenario *scenario, const struct run_options *options, FILE *o
 	map_free(sim.pods);
 	storage_done(&sim);
 	checker_queue_done(&sim);
+	evict_done(&sim);
 	events_free(sim.events);
 	checker_gang_done(&sim);
 	checker_free(sim.checker);

@@ -6,8 +6,10 @@
 
 #include "base/map.h"
 #include "base/rng.h"
+#include "feed/feed_budget.h"
 #include "feed/feed_group.h"
 #include "feed/feed_storage.h"
+#include "sim/events.h"
 
 #include <stdio.h>
 
@@ -18,6 +20,7 @@ typedef enum sim_kind {
 	SIM_NAMESPACE,
 	SIM_TENANT,
 	SIM_POD,
+	SIM_BUDGET,
 	SIM_STORAGE,
 	SIM_GROUP,
 	SIM_KINDS
@@ -52,6 +55,12 @@ struct sim_pod {
 	int64_t runs_ms, bound_ms;
 	uint64_t told_codes; // of the last wait or refuse
 	bool is_told, is_started;
+	int64_t ends_ms, recreate_ms; // after an eviction; recreate_ms -1: never
+	struct str evicted_for;       // uid; empty: nobody
+	int64_t leaving_ms;
+	struct str kept;  // node that is kept for it
+	bool has_victims; // they make room for it
+	bool is_excused;  // something came between it and its room
 	uint32_t bind_no; // a bound or finish event of an earlier bind is stale
 };
 
@@ -62,7 +71,9 @@ struct sim {
 	struct rng rng;
 	FILE *out;
 	int64_t now_ms;
-	uint64_t bind_failures_permille;
+	uint64_t bind_failures_permille, evict_failures_permille;
+	struct sched_preempt_rules rules;
+	struct map *budgets;                 // key -> sched_budget, as the API server has it
 	struct map *pods;                    // uid -> sim_pod
 	struct map *storage[SCHED_STORAGES]; // key -> sched_storage_in, as the core was told
 	struct map *queues;                  // name -> sched_queue_in, as the core was told
@@ -71,25 +82,8 @@ struct sim {
 	struct checker *checker;
 	bool takes_all; // pods of other schedulers count as ours
 	uint64_t pod_no;
-	size_t bound, finished, refused;
+	size_t bound, finished, refused, evicted;
 };
-
-typedef enum event_kind { EVENT_OBJECT, EVENT_BOUND, EVENT_BIND_FAILED, EVENT_FINISH } event_kind;
-struct event {
-	int64_t at_ms;
-	uint64_t order;
-	event_kind kind;
-	const struct sim_object *object;
-	struct str uid;
-	uint32_t bind_no;
-};
-
-// events.c: a heap
-struct events *events_new(void);
-void events_free(struct events *events);
-void events_add(struct events *events, struct event event);
-bool events_first(const struct events *events, int64_t *ret_ms);
-struct event events_take(struct events *events);
 
 // apply.c
 MUST_USE err_status apply_object(struct sim *sim, const struct sim_object *object, struct err *err);
@@ -117,6 +111,7 @@ void checker_free(struct checker *checker);
 void checker_node(struct checker *checker, const struct sched_node_in *node);
 void checker_node_gone(struct checker *checker, struct str name);
 const char *checker_bind(struct sim *sim, struct sim_pod *pod, const struct sched_decision *bind);
+int64_t checker_has(const struct sim *sim, struct str node, struct str resource);
 void checker_release(struct sim *sim, const struct sim_pod *pod);
 const char *checker_quiet(struct sim *sim); // nothing is left to decide now
 
@@ -136,7 +131,8 @@ struct share_books *checker_shares(struct checker *checker);
 struct run_options {
 	const char *file, *out;
 	const char *policy; // name or file; NULL: the core's own
-	int64_t seed, bind_failures_permille;
+	int64_t seed, bind_failures_permille, evict_failures_permille;
+	struct sched_preempt_rules rules;
 };
 int run_scenario(const struct run_options *options);
 int run_on(struct scenario *scenario, const struct run_options *options, FILE *out);

@@ -32,7 +32,7 @@ void write_decision(struct sim *sim, const struct sched_decision *decision)
 {
 	static const char *const VERBS[] = { "bind", "wait", "refuse", "nominate", "evict" };
 	AUTO(buf_done) struct buf out = { .limit = 1 << 20 };
-	AUTO(buf_done) struct buf pod = { .limit = 4096 };
+	AUTO(buf_done) struct buf pod = { .limit = 8192 };
 	buf_printf(&pod, STR_FMT "/" STR_FMT, STR_ARG(decision->namespace_),
 		   STR_ARG(decision->name));
 	buf_printf(&out, "{\"t_ms\":%lld,\"verb\":\"%s\",\"pod\":", (long long)sim->now_ms,

@@ -158,7 +158,7 @@ static void check_policy(struct check *c)
 	put_waiting(&rig, "never", 5, 2, "preemptionPolicy: Never,");
 	CHECK_STR(c, "never", str_of(rig_next(&rig)),
 		  "wait never InsufficientResource:1(2 nvidia.com/gpu/0 nvidia.com/gpu) "
-		  "HeldByLowerPriority:1 LowerPriorityProtected:1 PreemptionNever:0");
+		  "HeldByLowerPriority:1 PreemptionNever:0");
 	put_waiting(&rig, "p", 5, 2, "");
 	ACT(c, "too early", &rig, "-");
 	CHECK_INT(c, "after the delay", sched_wake_ms(rig.sched), 1005000);
@@ -260,6 +260,7 @@ static void check_stuck(struct check *c)
 	}
 	rig.now_ms += 5000;
 	ACT(c, "gives up", &rig, "nominate p ");
+	rig.now_ms += 2000;
 	ACT(c, "elsewhere", &rig, "evict p b w");
 	rig_done(&rig);
 }
@@ -279,6 +280,37 @@ static void check_terms(struct check *c)
 	ACT(c, "the one in its way", &rig, "evict p n x");
 	rig_remove_pod(&rig, "x");
 	ACT(c, "starts", &rig, "bind p n []");
+	rig_done(&rig);
+}
+
+// A gang without members to spare goes as a whole, on all its nodes, or not at all.
+static void check_gang(struct check *c)
+{
+	static const char MEMBER[] =
+		"{kind: Pod, metadata: {name: %s, annotations: {gpuaas.io/gang: g, "
+		"gpuaas.io/gang-min: '2'}}, spec: {nodeName: %s, priority: %d, containers: [{name: "
+		"c, "
+		"resources: {limits: {nvidia.com/gpu: 2}}}]}}\n";
+	struct rig rig;
+	rig_start(&rig, &PRIORITY);
+	put_node(&rig, "a", 2);
+	put_node(&rig, "b", 2);
+	put(&rig, MEMBER, "g1", "a", 0);
+	put(&rig, MEMBER, "g2", "b", 0);
+	put_waiting(&rig, "p", 5, 1, "");
+	ACT(c, "both", &rig, "evict p a g1,g2");
+	rig_done(&rig);
+	rig_start(&rig, &PRIORITY);
+	put_node(&rig, "a", 2);
+	put_node(&rig, "b", 2);
+	put_node(&rig, "d", 2);
+	put(&rig, MEMBER, "g1", "a", 0);
+	put(&rig, MEMBER, "g2", "b", 0);
+	put(&rig, MEMBER, "g3", "d", 0);
+	put_waiting(&rig, "p", 5, 1, "");
+	ACT(c, "one can be spared", &rig, "evict p a g1");
+	put_waiting(&rig, "q", 5, 2, "");
+	ACT(c, "then the rest", &rig, "evict q b g2,g3");
 	rig_done(&rig);
 }
 
@@ -432,6 +464,7 @@ int main(void)
 	check_holds(&c);
 	check_stuck(&c);
 	check_terms(&c);
+	check_gang(&c);
 	check_pace(&c);
 	check_place_in_queue(&c);
 	rng_init(&rng, 1);

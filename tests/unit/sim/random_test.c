@@ -175,12 +175,18 @@ static void put_pod(struct rng *rng, struct buf *out, unsigned i, uint64_t seed)
 	if (chance(rng, 10))
 		buf_printf(out, ", gpuaas.io/gpu-models: '%s'",
 			   PICK(rng, "A100", "H100,L40S", "V100"));
+	if (chance(rng, 30))
+		buf_printf(out,
+			   ", sim.gpuaas.io/ends-after: '%u', sim.gpuaas.io/recreate-after: '%u'",
+			   (unsigned)rng_below(rng, 20), (unsigned)rng_below(rng, 5));
 	if (chance(rng, 60)) // often wrong
 		buf_printf(out, ", gpuaas.io/duration: '%u'", 1 + (unsigned)rng_below(rng, 40));
 	if (chance(rng, 5))
 		buf_put_c(out, ", gpuaas.io/min-gpu-memory: 60Gi");
 	put_gang(rng, out, seed);
 	buf_printf(out, "}}, spec: {priority: %u, ", 10 * (unsigned)rng_below(rng, 4));
+	if (chance(rng, 10))
+		buf_put_c(out, "preemptionPolicy: Never, ");
 	put_constraints(rng, out);
 	if (chance(rng, 10))
 		buf_printf(out,
@@ -217,6 +223,14 @@ static void put_late(struct rng *rng, struct buf *out, struct size size, uint64_
 	}
 }
 
+static void put_budget(struct rng *rng, struct buf *out)
+{
+	buf_printf(out,
+		   "---\n{kind: PodDisruptionBudget, metadata: {name: b}, spec: {selector: "
+		   "{matchLabels: {app: %s}}}, status: {disruptionsAllowed: %u}}\n",
+		   PICK(rng, "x", "y", "z"), (unsigned)rng_below(rng, 3));
+}
+
 static void put_scenario(uint64_t seed, struct buf *out)
 {
 	struct rng rng;
@@ -227,6 +241,8 @@ static void put_scenario(uint64_t seed, struct buf *out)
 		put_node(&rng, out, i, NULL);
 	for (unsigned i = 0; i < pod_count; i++)
 		put_pod(&rng, out, i, seed);
+	if (chance(&rng, 30))
+		put_budget(&rng, out);
 	put_late(&rng, out, (struct size){ node_count, pod_count }, seed);
 	if (has_queues(seed))
 		put_tenants(seed, out);
@@ -238,7 +254,15 @@ static int run_once(struct str text, uint64_t seed, char **ret_out, size_t *ret_
 	struct scenario scenario;
 	struct err err;
 	struct run_options options = { .seed = (int64_t)seed,
-				       .bind_failures_permille = seed % 3 == 0 ? 150 : 0 };
+				       .bind_failures_permille = seed % 3 == 0 ? 150 : 0,
+				       .evict_failures_permille = seed % 5 == 0 ? 200 : 0 };
+	if (seed % 2 == 0)
+		options.rules = (struct sched_preempt_rules){
+			.mode = SCHED_PREEMPT_PRIORITY,
+			.min_run_ms = seed % 4 == 0 ? 5000 : 0,
+			.delay_ms = seed % 6 == 0 ? 3000 : 0,
+			.evictions_per_minute = seed % 10 == 0 ? 6 : 0,
+		};
 	if (scenario_parse(text, &scenario, &err) != ERR_OK) {
 		printf("seed %llu: %s\n", (unsigned long long)seed, err.text);
 		return 1;

@@ -3,21 +3,8 @@
 // gpu/nvml_abi.h, whose layouts are compared with the public Python bindings too.
 #pragma once
 
-#include "gpu/nvml_abi.h"
+#include "gpu/nvml_abi_perf.h"
 
-struct nvml_gpm_sample; // opaque
-struct nvml_gpm_metric {
-	uint32_t id;
-	nvml_return status;
-	double value;
-	const char *short_name, *long_name, *unit; // of static texts
-};
-struct nvml_gpm_metrics { // the caller's array may be shorter or longer than any version says
-	uint32_t version;
-	uint32_t count;
-	struct nvml_gpm_sample *first, *second;
-	struct nvml_gpm_metric metrics[];
-};
 struct nvml_sample {
 	uint64_t time_us;
 	union nvml_value value;

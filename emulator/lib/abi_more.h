@@ -3,7 +3,7 @@
 // same rules as gpu/nvml_abi.h, whose layouts are compared with the public Python bindings too.
 #pragma once
 
-#include "gpu/nvml_abi.h"
+#include "gpu/nvml_abi_perf.h"
 
 struct nvml_pci_info_v2 { // of v1 and v2
 	char bus_id[16];
@@ -33,9 +33,6 @@ struct nvml_ecc_counts {
 };
 struct nvml_row_remapper_histogram {
 	uint32_t max, high, partial, low, none;
-};
-struct nvml_violation_time {
-	uint64_t reference_us, violation_ns;
 };
 struct nvml_fbc_stats {
 	uint32_t session_count, average_fps, average_latency_us;

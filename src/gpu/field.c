@@ -5,7 +5,7 @@
 
 static const struct gpu_field_info infos[GPU_FIELD_COUNT] = {
 #define INFO(id, name, type, help, factor) [GPU_FIELD_##id] = { name, type, help, factor },
-	GPU_FIELDS(INFO)
+	GPU_FIELDS(INFO) GPU_FIELDS_ON_REQUEST(INFO)
 #undef INFO
 };
 

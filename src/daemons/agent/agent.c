@@ -520,6 +520,7 @@ void agent_stop(struct agent *agent)
 	agent_layout_free(agent->layout);
 	agent->layout = NULL;
 	loop_timer_free(agent->settle);
+	loop_timer_free(agent->mps_look);
 	late_free(agent->late);
 	holders_free(agent->holders);
 	push_free(agent->push);

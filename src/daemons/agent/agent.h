@@ -34,7 +34,7 @@ struct agent {
 	const char *held_back[GPU_MAX];     // by slot, why it is given to nobody for now; else NULL
 	bool is_offer_bad;                  // these GPUs cannot be offered as configured
 	char offer_why[400];
-	struct loop_timer *settle;
+	struct loop_timer *settle, *mps_look;
 	struct resources *resources;
 	struct k8s_client *client; // NULL: no API server
 	struct pods *pods;         // NULL then

@@ -174,7 +174,21 @@ void agent_offer(struct agent *agent)
 	resources_offer(agent->resources, &agent->offer, monitor_gpus(agent->monitor),
 			agent->held_back);
 	if (agent->offer.sharing == DP_MPS || agent->dp.share_limit == DP_LIMIT_MPS)
-		loop_timer_set(agent->settle, MPS_LOOK_NS);
+		loop_timer_set(agent->mps_look, MPS_LOOK_NS);
+}
+
+// Whether MPS daemons came or went; only then all is offered anew.
+static void on_mps_look(void *arg)
+{
+	struct agent *agent = arg;
+	for (uint32_t slot = 0; slot < agent->offer.count; slot++) {
+		const char *before = agent->held_back[slot], *now = why_held_back(agent, slot);
+		if ((before == NULL) == (now == NULL) && (now == NULL || strcmp(before, now) == 0))
+			continue;
+		agent_offer(agent);
+		return;
+	}
+	loop_timer_set(agent->mps_look, MPS_LOOK_NS);
 }
 
 static err_status apply(void *arg, const struct dp_config *config, struct err *err)
@@ -221,6 +235,7 @@ err_status agent_start_source(struct agent *agent, struct err *err)
 	(void)snprintf(agent->kept_path, sizeof agent->kept_path, "%.3000s/plugin-config-name",
 		       from->state_dir);
 	agent->settle = loop_timer_new(agent->loop, agent_offer_later, agent);
+	agent->mps_look = loop_timer_new(agent->loop, on_mps_look, agent);
 	err_status status = dp_source_new(agent->loop, &source, &agent->source, err);
 	if (status == ERR_OK && from->dp_dir != NULL && agent->client != NULL)
 		status = node_label_new(agent->client, &label, &agent->label, err);

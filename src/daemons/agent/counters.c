@@ -11,30 +11,11 @@ enum { COLUMNS = 3, CELL_BYTES = COUNTER_HELP_BYTES };
 
 // Named in dcgm-exporter's files, but not to be had through NVML, or not on whole GPUs.
 static const char *const unserved_names[] = {
-	"DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL",
 	"DCGM_FI_DEV_NVLINK_BANDWIDTH_L0",
 	"DCGM_FI_DEV_VGPU_LICENSE_STATUS",
-	"DCGM_FI_DEV_POWER_VIOLATION",
-	"DCGM_FI_DEV_THERMAL_VIOLATION",
-	"DCGM_FI_DEV_SYNC_BOOST_VIOLATION",
-	"DCGM_FI_DEV_BOARD_LIMIT_VIOLATION",
-	"DCGM_FI_DEV_LOW_UTIL_VIOLATION",
-	"DCGM_FI_DEV_RELIABILITY_VIOLATION",
-	"DCGM_FI_DEV_ECC_SBE_VOL_TOTAL",
-	"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL",
-	"DCGM_FI_DEV_ECC_SBE_AGG_TOTAL",
-	"DCGM_FI_DEV_ECC_DBE_AGG_TOTAL",
-	"DCGM_FI_DEV_RETIRED_SBE",
-	"DCGM_FI_DEV_RETIRED_DBE",
-	"DCGM_FI_DEV_RETIRED_PENDING",
-	"DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL",
-	"DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL",
-	"DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL",
-	"DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL",
 	"DCGM_FI_DEV_PCIE_TX_THROUGHPUT",
 	"DCGM_FI_DEV_PCIE_RX_THROUGHPUT",
 	"DCGM_FI_DEV_CLOCKS_EVENT_REASONS",
-	"DCGM_FI_DEV_CLOCK_THROTTLE_REASONS",
 	"DCGM_FI_NVML_VERSION",
 	"DCGM_FI_CUDA_DRIVER_VERSION",
 	"DCGM_FI_DEV_BRAND",
@@ -49,7 +30,7 @@ static const char *const unserved_names[] = {
 	"DCGM_EXP_GPU_HEALTH_STATUS",
 	"DCGM_EXP_P2P_STATUS",
 };
-// Profiling needs counters that NVML gives for few boards only; none is served.
+// Of the profiling fields NVML gives some, and of Hopper and newer; the others are not served.
 static const char unserved_prefix[] = "DCGM_FI_PROF_";
 
 // One line's cells, trimmed.
@@ -71,7 +52,7 @@ static void add(struct counters *counters, counter_kind kind, enum gpu_field fie
 void counters_init(struct counters *counters)
 {
 	*counters = (struct counters){ .has_driver_label = true };
-	for (int i = 0; i < GPU_FIELD_COUNT; i++) {
+	for (int i = 0; i < GPU_FIELD_DEFAULT_COUNT; i++) {
 		const struct gpu_field_info *info = gpu_field_info((enum gpu_field)i);
 		add(counters, COUNTER_FIELD, (enum gpu_field)i, info->type, info->help);
 	}

@@ -56,14 +56,17 @@ err_status exporter_tokens_parse(struct str text, struct exporter_tokens *ret, s
 	return ERR_OK;
 }
 
-// True when the file's text is another than the last; then it is kept.
+// True when the file's text is another than the last; then it is kept. A file that cannot be read
+// is looked at anew when it can, whatever it says then.
 static bool read_changed(const char *path, size_t max_bytes, struct buf *seen, err_status *ret,
 			 struct err *err)
 {
 	AUTO(buf_done) struct buf text = { 0 };
 	*ret = fs_read(path, max_bytes, &text, err);
-	if (*ret != ERR_OK)
+	if (*ret != ERR_OK) {
+		buf_done(seen);
 		return false;
+	}
 	if (seen->data != NULL && str_eq(buf_str(&text), buf_str(seen)))
 		return false;
 	buf_clear(seen);
@@ -77,8 +80,10 @@ static err_status look_counters(struct exporter *exporter, struct err *err)
 	if (exporter->counters_file == NULL)
 		return ERR_OK;
 	if (!read_changed(exporter->counters_file, COUNTERS_MAX_BYTES + 1, &exporter->counters_seen,
-			  &status, err))
+			  &status, err)) {
+		exporter->is_counters_bad = exporter->is_counters_bad || status != ERR_OK;
 		return status == ERR_OK ? ERR_OK : err_wrap(err, "counters");
+	}
 	status = counters_parse(buf_str(&exporter->counters_seen), &exporter->counters, err);
 	exporter->is_counters_bad = status != ERR_OK;
 	return status == ERR_OK ? ERR_OK : err_wrap(err, "%s", exporter->counters_file);
@@ -90,8 +95,10 @@ static err_status look_tokens(struct exporter *exporter, struct err *err)
 	if (exporter->tokens_file == NULL)
 		return ERR_OK;
 	if (!read_changed(exporter->tokens_file, EXPORTER_TOKENS_MAX_BYTES, &exporter->tokens_seen,
-			  &status, err))
+			  &status, err)) {
+		exporter->is_tokens_bad = exporter->is_tokens_bad || status != ERR_OK;
 		return status == ERR_OK ? ERR_OK : err_wrap(err, "tokens of /metrics");
+	}
 	status = exporter_tokens_parse(buf_str(&exporter->tokens_seen), &exporter->tokens, err);
 	exporter->is_tokens_bad = status != ERR_OK;
 	return status == ERR_OK ? ERR_OK : err_wrap(err, "%s", exporter->tokens_file);
@@ -113,13 +120,27 @@ void exporter_done(struct exporter *exporter)
 	buf_done(&exporter->tokens_seen);
 }
 
+// Logs what is wrong when it is another thing than the last time.
+static void tell(char why[EXPORTER_WHY_BYTES], bool is_bad, const struct err *err,
+		 const char *message)
+{
+	if (!is_bad)
+		why[0] = '\0';
+	if (err->text[0] == '\0' || strncmp(why, err->text, EXPORTER_WHY_BYTES - 1) == 0)
+		return;
+	(void)snprintf(why, EXPORTER_WHY_BYTES, "%s", err->text);
+	log_err(LOG_ERROR, message, err);
+}
+
 void exporter_look(struct exporter *exporter)
 {
-	struct err err = { 0 };
-	if (look_counters(exporter, &err) != ERR_OK)
-		log_err(LOG_ERROR, "counters are not taken, those before stay", &err);
-	if (look_tokens(exporter, &err) != ERR_OK)
-		log_err(LOG_ERROR, "tokens of /metrics are not taken, those before stay", &err);
+	struct err counters = { 0 }, tokens = { 0 };
+	(void)look_counters(exporter, &counters);
+	tell(exporter->counters_why, exporter->is_counters_bad, &counters,
+	     "counters are not taken, those before stay");
+	(void)look_tokens(exporter, &tokens);
+	tell(exporter->tokens_why, exporter->is_tokens_bad, &tokens,
+	     "tokens of /metrics are not taken, those before stay");
 }
 
 // Takes the same time whatever differs in texts of one length.

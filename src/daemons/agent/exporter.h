@@ -8,7 +8,7 @@
 #include "daemons/agent/counters.h"
 
 enum { EXPORTER_TOKENS_MAX = 256, EXPORTER_TENANT_BYTES = 64, EXPORTER_TOKEN_BYTES = 129 };
-enum { EXPORTER_TOKEN_MIN = 16, EXPORTER_TOKENS_MAX_BYTES = 64 * 1024 };
+enum { EXPORTER_TOKEN_MIN = 16, EXPORTER_TOKENS_MAX_BYTES = 64 * 1024, EXPORTER_WHY_BYTES = 400 };
 
 struct exporter_token {
 	char tenant[EXPORTER_TENANT_BYTES]; // "*": all
@@ -25,7 +25,8 @@ struct exporter {
 	struct counters counters;
 	struct exporter_tokens tokens;
 	struct buf counters_seen, tokens_seen; // texts read last, good or not
-	bool is_counters_bad, is_tokens_bad;   // the last text was refused
+	bool is_counters_bad, is_tokens_bad;   // the last text was refused, or not to be read
+	char counters_why[EXPORTER_WHY_BYTES], tokens_why[EXPORTER_WHY_BYTES]; // logged last
 };
 
 MUST_USE err_status exporter_init(struct exporter *exporter, const char *counters_file,

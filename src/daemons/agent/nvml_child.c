@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemons/agent/nvml_child.h"
 
+#include "daemons/agent/nvml_perf.h"
 #include "daemons/agent/nvml_read.h"
 #include "gpu/health.h"
+#include "sys/clock.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -36,6 +38,7 @@ struct worker {
 	struct nvml_device *device; // NULL until OPEN succeeded
 	struct gpu_info info;
 	struct mig_state mig; // profiles of the board, once they were read
+	struct nvml_perf perf;
 };
 
 static struct child {
@@ -106,6 +109,12 @@ static nvml_return read_mig(struct worker *worker, struct mig_state *ret)
 	return result;
 }
 
+static void read_values(struct worker *worker, struct gpu_reading *ret)
+{
+	nvml_read_fields(&child.lib, worker->device, ret);
+	nvml_read_perf(&child.lib, worker->device, &worker->perf, clock_mono_ns(), ret);
+}
+
 static void answer(struct worker *worker, const struct nvml_request *request)
 {
 	struct nvml_reply reply = { .type = nvml_answer_of(request->type),
@@ -119,7 +128,7 @@ static void answer(struct worker *worker, const struct nvml_request *request)
 	else if (request->type == NVML_ASK_PROBE)
 		result = probe_device(worker, &reply.body.probe);
 	else if (request->type == NVML_ASK_READ)
-		nvml_read_fields(&child.lib, worker->device, &reply.body.reading);
+		read_values(worker, &reply.body.reading);
 	else if (request->type == NVML_ASK_MIG)
 		result = read_mig(worker, &reply.body.mig);
 	else if (request->type == NVML_ASK_MIG_CHANGE)

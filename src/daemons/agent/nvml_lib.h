@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "gpu/nvml_abi_mig.h"
+#include "gpu/nvml_abi_perf.h"
 
 // Result, name in the library, parameters; required ones first.
 #define NVML_REQUIRED(X)                                                                           \
@@ -45,6 +46,22 @@
 	X(pcie_replay, "nvmlDeviceGetPcieReplayCounter", (struct nvml_device *, uint32_t *))       \
 	X(remapped_rows, "nvmlDeviceGetRemappedRows",                                              \
 	  (struct nvml_device *, uint32_t *, uint32_t *, uint32_t *, uint32_t *))                  \
+	X(ecc_errors, "nvmlDeviceGetTotalEccErrors",                                               \
+	  (struct nvml_device *, uint32_t, uint32_t, uint64_t *))                                  \
+	X(retired_pages, "nvmlDeviceGetRetiredPages",                                              \
+	  (struct nvml_device *, uint32_t, uint32_t *, uint64_t *))                                \
+	X(retired_pending, "nvmlDeviceGetRetiredPagesPendingStatus",                               \
+	  (struct nvml_device *, uint32_t *))                                                      \
+	X(violation, "nvmlDeviceGetViolationStatus",                                               \
+	  (struct nvml_device *, uint32_t, struct nvml_violation_time *))                          \
+	X(clock_reasons, "nvmlDeviceGetCurrentClocksThrottleReasons",                              \
+	  (struct nvml_device *, uint64_t *))                                                      \
+	X(gpm_support, "nvmlGpmQueryDeviceSupport",                                                \
+	  (struct nvml_device *, struct nvml_gpm_support *))                                       \
+	X(gpm_alloc, "nvmlGpmSampleAlloc", (struct nvml_gpm_sample **))                            \
+	X(gpm_free, "nvmlGpmSampleFree", (struct nvml_gpm_sample *))                               \
+	X(gpm_sample, "nvmlGpmSampleGet", (struct nvml_device *, struct nvml_gpm_sample *))        \
+	X(gpm_metrics, "nvmlGpmMetricsGet", (struct nvml_gpm_metrics *))                           \
 	X(field_values, "nvmlDeviceGetFieldValues",                                                \
 	  (struct nvml_device *, int, struct nvml_field_value *))                                  \
 	X(processes, "nvmlDeviceGetComputeRunningProcesses_v3",                                    \

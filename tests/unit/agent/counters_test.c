@@ -12,8 +12,8 @@ static void check_good(struct check *c)
 		"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION, counter, \"Energy, \"\"total\"\" (in "
 		"mJ).\"\n"
 		"DCGM_FI_DEV_XID_ERRORS,            gauge,   Value of the last XID error.\n"
-		"DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL, counter, Total number of NVLink bandwidth.\n"
-		"DCGM_FI_PROF_GR_ENGINE_ACTIVE,   gauge, Ratio of time.\n"
+		"DCGM_FI_DEV_VGPU_LICENSE_STATUS, gauge, vGPU License status\n"
+		"DCGM_FI_PROF_PIPE_INT_ACTIVE,   gauge, Ratio of time.\n"
 		"  # indented comment\n"
 		"DCGM_FI_DRIVER_VERSION, label, Driver Version";
 	struct counters counters;
@@ -26,8 +26,15 @@ static void check_good(struct check *c)
 	CHECK_STR(c, "quotes", str_of(counters.items[2].help), "Energy, \"total\" (in mJ).");
 	CHECK_STR(c, "CR", str_of(counters.items[0].help), "SM clock frequency (in MHz).");
 	CHECK_INT(c, "XID", counters.items[3].kind, COUNTER_XID);
+	CHECK_INT(c, "on request",
+		  counters_parse(STR("DCGM_FI_DEV_ECC_DBE_VOL_TOTAL, counter, x\n"
+				     "DCGM_FI_PROF_SM_ACTIVE, gauge, y\n"),
+				 &counters, &err),
+		  ERR_OK);
+	CHECK_INT(c, "both are served", counters.count, 2);
+	CHECK_INT(c, "which", counters.items[0].field, GPU_FIELD_ECC_DBE_VOLATILE);
 	counters_init(&counters);
-	CHECK_INT(c, "all by default", counters.count, GPU_FIELD_COUNT + 1);
+	CHECK_INT(c, "all by default", counters.count, GPU_FIELD_DEFAULT_COUNT + 1);
 }
 
 static void check_bad(struct check *c)
@@ -37,7 +44,7 @@ static void check_bad(struct check *c)
 	} cases[] = {
 		{ "", "names no counter" },
 		{ "# nothing\n", "names no counter" },
-		{ "DCGM_FI_PROF_GR_ENGINE_ACTIVE, gauge, x\n", "names no counter" },
+		{ "DCGM_FI_PROF_PIPE_INT_ACTIVE, gauge, x\n", "names no counter" },
 		{ "\nDCGM_FI_DEV_SM_CLOCK\n", "line 2: there are 1 cells" },
 		{ "DCGM_FI_DEV_SM_CLOCK, gauge\n", "line 1: there are 2 cells" },
 		{ "DCGM_FI_DEV_SM_CLOCK, gauge, a, b\n", "quotes" },

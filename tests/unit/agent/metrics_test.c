@@ -7,6 +7,7 @@
 #include "daemons/agent/metrics.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { FILE_MAX_BYTES = 64 * 1024, GPUS = 4 };
 static const uint64_t NOW_NS = 100 * UINT64_C(1000000000);
@@ -197,6 +198,33 @@ static void check_tokens(struct check *c)
 	CHECK(c, "without a file", exporter_allows(&exporter, STR(""), &tenant) && tenant == NULL);
 }
 
+// A file that goes away, stays away, and comes back as it was.
+static void check_unreadable(struct check *c)
+{
+	static struct exporter exporter;
+	static const char text[] = "DCGM_FI_DEV_GPU_UTIL, gauge, x\n";
+	char path[] = "/tmp/counters-XXXXXX";
+	struct err err = { 0 };
+	int fd = mkstemp(path);
+	CHECK(c, "file", fd >= 0 && write(fd, text, sizeof text - 1) == sizeof text - 1);
+	(void)close(fd);
+	CHECK_INT(c, "start", exporter_init(&exporter, path, NULL, &err), ERR_OK);
+	CHECK_INT(c, "one", exporter.counters.count, 1);
+	char hidden[sizeof path + 8];
+	(void)snprintf(hidden, sizeof hidden, "%s.away", path);
+	CHECK_INT(c, "away", rename(path, hidden), 0);
+	exporter_look(&exporter);
+	CHECK(c, "is told", exporter.is_counters_bad && exporter.counters_why[0] != '\0');
+	exporter_look(&exporter);
+	CHECK(c, "what was in force stays", exporter.is_counters_bad);
+	CHECK_INT(c, "still one", exporter.counters.count, 1);
+	CHECK_INT(c, "back", rename(hidden, path), 0);
+	exporter_look(&exporter);
+	CHECK(c, "good again", !exporter.is_counters_bad && exporter.counters_why[0] == '\0');
+	CHECK_INT(c, "removed", unlink(path), 0);
+	exporter_done(&exporter);
+}
+
 int main(int argc, char **argv)
 {
 	struct check c = { 0 };
@@ -208,6 +236,7 @@ int main(int argc, char **argv)
 	check_pages(&c, usage);
 	check_openmetrics(&c);
 	check_tokens(&c);
+	check_unreadable(&c);
 	usage_free(usage);
 	return check_done(&c);
 }

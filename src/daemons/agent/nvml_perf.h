@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values of a device that need two looks (profiling counters of Hopper and newer, traffic of
+// NVLinks), and those that change seldom (errors, retired pages, times of throttling), which are
+// asked each tenth second only. Used by the device's thread of the child process alone, which owns
+// the state; what the library or the device has not is left out.
+#pragma once
+
+#include "daemons/agent/nvml_lib.h"
+#include "gpu/field.h"
+
+struct nvml_perf {
+	bool is_asked;                      // whether the device has profiling counters
+	bool has_first;                     // samples[0] is filled
+	struct nvml_gpm_sample *samples[2]; // NULL: it has none
+	struct nvml_gpm_metrics *metrics;   // room for what is asked
+	uint64_t link_kib, link_ns;         // 0: not read yet
+	uint64_t slow_ns;                   // when; 0: never
+	struct gpu_reading slow;
+};
+
+void nvml_read_perf(const struct nvml_lib *lib, struct nvml_device *device, struct nvml_perf *perf,
+		    uint64_t now_ns, struct gpu_reading *ret);

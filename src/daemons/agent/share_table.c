@@ -4,8 +4,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-// An image may be pulled between the allocation and the start, and a kubelet may be away.
-enum { LOST_MAX_S = 60, ROOM_FIRST = 16 };
+// Of whom nobody knows, neither the kubelet nor the API server. An allocation that has not been
+// bound may belong to a pod that one of them will know.
+enum { LOST_MAX_S = 60, LOST_BOUND_MAX_S = 10, ROOM_FIRST = 16 };
 
 struct share_table {
 	struct share_grant *grants; // oldest first
@@ -153,7 +154,8 @@ void share_table_prune(struct share_table *table, int64_t now_s, share_is_live_f
 			grant->lost_s = 0;
 		else if (grant->lost_s == 0)
 			grant->lost_s = now_s;
-		if (grant->lost_s != 0 && now_s - grant->lost_s > LOST_MAX_S) {
+		int64_t most_s = grant->is_bound ? LOST_BOUND_MAX_S : LOST_MAX_S;
+		if (grant->lost_s != 0 && now_s - grant->lost_s > most_s) {
 			on_drop(arg, grant);
 			continue;
 		}

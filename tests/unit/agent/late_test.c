@@ -188,7 +188,8 @@ static bool are_all_asked(void)
 // Starts all that has not run, again and again as a kubelet does, until it runs.
 static bool start_all(void)
 {
-	for (int round = 0; round < 40; round++) {
+	const uint64_t began_ns = rig_now_ns();
+	while (rig_now_ns() - began_ns < SAFETY_MS * UINT64_C(1000000)) {
 		size_t left = 0;
 		for (size_t i = 0; i < PODS; i++) {
 			struct trial *trial = &trials[i];

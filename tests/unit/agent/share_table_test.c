@@ -126,12 +126,18 @@ static void check_prune(struct check *c)
 	state[0] = 1;
 	state[1] = 0;
 	share_table_prune(table, 1100, lives, count_drop, state);
-	share_table_prune(table, 1150, lives, count_drop, state);
-	CHECK_INT(c, "lost a minute long", share_table_count(table), 2);
-	share_table_prune(table, 1161, lives, count_drop, state);
+	share_table_prune(table, 1110, lives, count_drop, state);
+	CHECK_INT(c, "lost for a while", share_table_count(table), 2);
+	share_table_prune(table, 1111, lives, count_drop, state);
 	CHECK_INT(c, "gone", share_table_count(table), 1);
 	CHECK_INT(c, "told", state[0], 2);
 	CHECK(c, "who is listed stays", share_table_find(table, &open) != NULL);
+	share_table_list_begin(table);
+	share_table_prune(table, 1200, lives, count_drop, state);
+	share_table_prune(table, 1260, lives, count_drop, state);
+	CHECK_INT(c, "what is not bound may be slow", share_table_count(table), 1);
+	share_table_prune(table, 1261, lives, count_drop, state);
+	CHECK_INT(c, "not for ever", share_table_count(table), 0);
 	share_table_free(table);
 }
 

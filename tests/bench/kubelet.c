@@ -23,7 +23,7 @@ static void on_register(void *arg, struct grpc_stream *stream, struct str messag
 	(void)snprintf(kubelet->plugin_socket, sizeof kubelet->plugin_socket, "%s/" STR_FMT,
 		       kubelet->dir, STR_ARG(endpoint));
 	if (kubelet->registrations++ == 0)
-		kubelet->registered_ns = clock_wall_ns();
+		kubelet->registered_ns = clock_mono_ns();
 	grpc_send(stream, STR(""));
 	grpc_finish(stream, GRPC_OK, NULL);
 }
@@ -102,9 +102,9 @@ bool kubelet_has_unhealthy(const struct kubelet *kubelet, uint64_t unhealthy)
 void kubelet_wait(struct kubelet *kubelet, kubelet_wish *wish, uint64_t argument, const char *what,
 		  uint64_t patience_ms)
 {
-	const uint64_t end_ns = clock_wall_ns() + patience_ms * MS_NS;
+	const uint64_t end_ns = clock_mono_ns() + patience_ms * MS_NS;
 	while (!wish(kubelet, argument)) {
-		if (clock_wall_ns() > end_ns)
+		if (clock_mono_ns() > end_ns)
 			measure_fail("%s: not within %llu ms", what,
 				     (unsigned long long)patience_ms);
 		loop_run_once(kubelet->loop, 10);
@@ -137,7 +137,7 @@ static void on_list(void *arg, struct str message)
 		    kubelet->device_count < KUBELET_DEVICES_MAX)
 			take_device(kubelet, field.bytes);
 	kubelet->lists++;
-	kubelet->listed_ns = clock_wall_ns();
+	kubelet->listed_ns = clock_mono_ns();
 }
 
 static void on_watch_done(void *arg, enum grpc_code code, const char *error, struct str message)
@@ -175,12 +175,12 @@ static void on_done(void *arg, enum grpc_code code, const char *error, struct st
 static uint64_t call_ns(struct kubelet *kubelet, const char *method, struct str message)
 {
 	kubelet->is_done = false;
-	const uint64_t start_ns = clock_wall_ns();
+	const uint64_t start_ns = clock_mono_ns();
 	(void)grpc_call_start(kubelet->loop, kubelet->plugin_socket, method, message, PATIENCE_NS,
 			      on_done, kubelet);
 	while (!kubelet->is_done)
 		loop_run_once(kubelet->loop, -1);
-	const uint64_t end_ns = clock_wall_ns();
+	const uint64_t end_ns = clock_mono_ns();
 	if (kubelet->code != GRPC_OK || kubelet->reply.len == 0)
 		measure_fail("%s: code %d %s", method, (int)kubelet->code, kubelet->error);
 	return end_ns - start_ns;

@@ -133,12 +133,12 @@ static void put_memory(const char *name, pid_t pid, struct buf *out)
 static bool never(const struct kubelet *kubelet, uint64_t end_ns)
 {
 	(void)kubelet;
-	return clock_wall_ns() >= end_ns;
+	return clock_mono_ns() >= end_ns;
 }
 
 static void settle(struct kubelet *kubelet)
 {
-	kubelet_wait(kubelet, never, clock_wall_ns() + SETTLE_MS * UINT64_C(1000000), "settle",
+	kubelet_wait(kubelet, never, clock_mono_ns() + SETTLE_MS * UINT64_C(1000000), "settle",
 		     UINT64_C(2) * SETTLE_MS);
 }
 
@@ -163,10 +163,10 @@ static void scrape_once(struct http_client *client, struct arena *arena, struct 
 						   .timeout_ns = UINT64_C(10000000000) };
 	struct http_reply reply;
 	struct err err = { 0 };
-	const uint64_t start_ns = clock_wall_ns();
+	const uint64_t start_ns = clock_mono_ns();
 	if (http_call_wait(client, &request, arena, &reply, &err) != ERR_OK)
 		measure_fail("scrape: %s", err.text);
-	samples_add(samples, clock_wall_ns() - start_ns);
+	samples_add(samples, clock_mono_ns() - start_ns);
 	if (reply.code != 200)
 		measure_fail("scrape: HTTP %d", reply.code);
 	*ret_bytes = reply.body.len;
@@ -198,7 +198,7 @@ static void measure_reborn(struct kubelet *kubelet, const struct options *o, str
 	for (int64_t i = 0; i < o->reborn; i++) {
 		kubelet_close(kubelet);
 		settle(kubelet);
-		const uint64_t start_ns = clock_wall_ns();
+		const uint64_t start_ns = clock_mono_ns();
 		kubelet_open(kubelet);
 		kubelet_wait(kubelet, kubelet_has_registrations, 1, "registered again", ANSWER_MS);
 		samples_add(&samples, kubelet->registered_ns - start_ns);
@@ -225,7 +225,7 @@ static void measure_xids(struct kubelet *kubelet, const char *control, struct bu
 		char line[32];
 		(void)snprintf(line, sizeof line, "xid %zu %d\n", i, XID_FATAL);
 		const size_t bad = kubelet->unhealthy_count;
-		const uint64_t start_ns = clock_wall_ns();
+		const uint64_t start_ns = clock_mono_ns();
 		command(control, line);
 		kubelet_wait(kubelet, kubelet_has_unhealthy, bad + 1, "XID told", ANSWER_MS);
 		samples_add(&samples, kubelet->listed_ns - start_ns);
@@ -248,7 +248,7 @@ static pid_t start_measured(struct kubelet *kubelet, const struct options *o,
 			    struct samples *registers)
 {
 	kubelet_open(kubelet);
-	const uint64_t start_ns = clock_wall_ns();
+	const uint64_t start_ns = clock_mono_ns();
 	const pid_t pid = start_plugin(o->command);
 	kubelet_wait(kubelet, kubelet_has_registrations, 1, "registered", START_MS);
 	samples_add(registers, kubelet->registered_ns - start_ns);

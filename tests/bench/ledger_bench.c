@@ -36,11 +36,11 @@ static uint64_t take_in(struct ledger *ledger, struct source *source)
 	while (rest.len > 0) {
 		struct ledger_cursor cursor;
 		struct err err = { 0 };
-		const uint64_t batch_ns = clock_wall_ns();
+		const uint64_t batch_ns = clock_mono_ns();
 		const struct str batch = cut_batch(&rest, source->batch_lines);
 		if (ledger_append(ledger, STR(""), batch, INT32_MAX, &cursor, &err) != ERR_OK)
 			measure_fail("ledger: %s", err.text);
-		samples_add(&source->wall, clock_wall_ns() - batch_ns);
+		samples_add(&source->wall, clock_mono_ns() - batch_ns);
 	}
 	return clock_cpu_ns() - start_ns;
 }

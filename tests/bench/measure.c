@@ -4,18 +4,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-	if (clock_gettime(clock, &now) != 0)
-		measure_fail("no clock");
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-uint64_t clock_wall_ns(void) { return clock_ns(CLOCK_MONOTONIC); }
-uint64_t clock_cpu_ns(void) { return clock_ns(CLOCK_PROCESS_CPUTIME_ID); }
 
 void measure_fail(const char *fmt, ...)
 {

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the measuring programs share: clocks, samples with percentiles, and one JSON object on
+// What the measuring programs share: samples with percentiles, and one JSON object on
 // standard output for ./bench to read. They end the program when something cannot be measured,
 // because half a figure is worse than none.
 #pragma once
 
 #include "base/buf.h"
+#include "sys/clock.h"
 
 struct samples { // in nanoseconds
 	uint64_t *items;
 	size_t count, cap;
 };
 
-uint64_t clock_wall_ns(void); // monotonic
-uint64_t clock_cpu_ns(void);  // of this process
 void samples_add(struct samples *samples, uint64_t value_ns);
 uint64_t samples_at(struct samples *samples, unsigned permille); // sorts; 0 when empty
 void samples_done(struct samples *samples);

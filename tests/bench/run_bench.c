@@ -43,7 +43,7 @@ int main(int argc, char **argv)
 	struct samples wall = { 0 }, cpu = { 0 };
 	long rss_kib = 0;
 	for (int64_t k = 0; k < repeat; k++) {
-		const uint64_t start_ns = clock_wall_ns();
+		const uint64_t start_ns = clock_mono_ns();
 		const pid_t pid = fork();
 		if (pid == 0)
 			become(argv + i + 1, output);
@@ -51,7 +51,7 @@ int main(int argc, char **argv)
 		struct rusage usage;
 		if (pid < 0 || wait4(pid, &status, 0, &usage) != pid)
 			measure_fail("cannot start or wait");
-		samples_add(&wall, clock_wall_ns() - start_ns);
+		samples_add(&wall, clock_mono_ns() - start_ns);
 		samples_add(&cpu, time_ns(usage.ru_utime) + time_ns(usage.ru_stime));
 		rss_kib = usage.ru_maxrss > rss_kib ? usage.ru_maxrss : rss_kib;
 		if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)

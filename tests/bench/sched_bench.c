@@ -190,7 +190,7 @@ static void decide(struct bench *b, int64_t now_ms)
 				    .is_ours = true,
 				    .spec = b->specs[which] };
 	struct sched_decision decision;
-	const uint64_t wall_ns = clock_wall_ns(), cpu_ns = clock_cpu_ns();
+	const uint64_t wall_ns = clock_mono_ns(), cpu_ns = clock_cpu_ns();
 	sched_pod_set(b->sched, &pod);
 	const bool has_one = sched_next(b->sched, now_ms, &decision);
 	const bool is_bind = has_one && decision.verb == SCHED_BIND;
@@ -198,7 +198,7 @@ static void decide(struct bench *b, int64_t now_ms)
 		confirm(b, &pod, &decision);
 	const uint64_t spent_ns = clock_cpu_ns() - cpu_ns;
 	samples_add(&b->cpu, spent_ns);
-	samples_add(&b->wall, clock_wall_ns() - wall_ns);
+	samples_add(&b->wall, clock_mono_ns() - wall_ns);
 	b->cpu_ns += spent_ns;
 	b->decisions++;
 	if (is_bind) {

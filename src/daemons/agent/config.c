@@ -233,6 +233,19 @@ static err_status add_line(struct str text, struct err *err)
 
 static err_status check_mode(const struct agent_config *config, struct err *err)
 {
+	// What is not set yet gets its default later.
+	if (config->mode != NULL && strcmp(config->mode, "device-plugin") != 0 &&
+	    strcmp(config->mode, "dra") != 0)
+		return err_set(err, ERR_INVALID, "mode must be device-plugin or dra");
+	if (config->dra_effect != NULL && strcmp(config->dra_effect, "NoSchedule") != 0 &&
+	    strcmp(config->dra_effect, "NoExecute") != 0)
+		return err_set(err, ERR_INVALID,
+			       "dra.unhealthyEffect must be NoSchedule or NoExecute");
+	return ERR_OK;
+}
+
+static err_status check_mode(const struct agent_config *config, struct err *err)
+{
 	if (strcmp(config->mode, "device-plugin") != 0 && strcmp(config->mode, "dra") != 0)
 		return err_set(err, ERR_INVALID, "mode must be device-plugin or dra");
 	if (strcmp(config->dra_effect, "NoSchedule") != 0 &&

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/handlers.h"
 #include "api/request_steps.h"
+#include "api/tenant_queues.h"
 #include "sys/log.h"
 
 #include <stdlib.h>
@@ -71,6 +72,9 @@ void handle_tenant_create(struct call *call)
 		return;
 	}
 	AUTO(json_decrefp) json_t *object = view_tenant_object(&spec, call->body);
+	if (!tenant_queue_take(call, NULL, object))
+		return;
+	tenant_queue_drop_nulls(object);
 	call_sign_object(call, object);
 	struct object_write write = { .kind = OBJECT_TENANT,
 				      .name = spec.name,
@@ -144,6 +148,8 @@ void handle_tenant_update(struct call *call)
 	if (tenant == NULL)
 		return;
 	AUTO(json_decrefp) json_t *patch = view_tenant_patch(call->body);
+	if (!tenant_queue_take(call, tenant, patch))
+		return;
 	if (match.len > 2 && match.data[0] == '"') {
 		json_t *meta = json_object();
 		put_text(meta, "resourceVersion", str_slice(match, 1, match.len - 1));

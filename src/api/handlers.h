@@ -14,7 +14,7 @@ route_fn handle_token_create, handle_token_list, handle_token_delete;
 route_fn handle_request_create, handle_request_list, handle_request_get, handle_request_cancel,
 	handle_request_explain, handle_request_logs, handle_pod_explain;
 route_fn handle_node_list, handle_node_get, handle_node_upgrade, handle_node_upgrade_end;
-route_fn handle_quota_check;
+route_fn handle_quota_check, handle_queue_list;
 route_fn handle_usage_push, handle_event_export, handle_event_import, handle_bill_get;
 route_fn handle_document_get, handle_document_put; // prices, assets, pools by the route's resource
 route_fn handle_audit_export, handle_audit_checkpoint;

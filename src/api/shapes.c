@@ -3,6 +3,7 @@
 
 #include "policy/request.h"
 #include "policy/tenant.h"
+#include "policy/tenant_queue.h"
 
 static const char *const tenant_roles[] = { "tenant-admin", "member", NULL };
 static const char *const all_roles[] = { "platform-admin", "tenant-admin", "member", "agent",
@@ -12,6 +13,8 @@ static const struct schema_field tenant_update_fields[] = {
 	{ "display_name", SCHEMA_TEXT, .max = 100, .doc = "Name for people." },
 	{ "quota", SCHEMA_OBJECT, .object = &tenant_quota_schema,
 	  .doc = "New limits of the tenant." },
+	{ "queue", SCHEMA_OBJECT, .nullable = true, .object = &tenant_queue_schema,
+	  .doc = "Settings of its queue; null takes it away." },
 };
 const struct schema shape_tenant_update = {
 	.name = "TenantUpdate",
@@ -94,12 +97,39 @@ static const struct schema_field tenant_fields[] = {
 	{ "name", SCHEMA_LABEL, .required = true, .doc = "Name, also of its namespace." },
 	{ "display_name", SCHEMA_TEXT, .doc = "Name for people." },
 	{ "quota", SCHEMA_OBJECT, .object = &tenant_quota_schema, .doc = "Limits." },
+	{ "queue", SCHEMA_OBJECT, .object = &tenant_queue_schema, .doc = "Its queue." },
 	{ "usage", SCHEMA_OBJECT, .object = &usage_now_schema, .doc = "What it holds now." },
 	{ "state", SCHEMA_TEXT, .required = true, .doc = "Pending, Ready or Deleting." },
 	{ "conditions", SCHEMA_OBJECTS, .object = &condition_schema,
 	  .doc = "Why it is in this state." },
 	{ "created", SCHEMA_TIME, .doc = "When it was made." },
 };
+static const struct schema_field queue_row_fields[] = {
+	{ "tenant", SCHEMA_TEXT, .required = true,
+	  .doc = "Name; ~others: all namespaces without a queue." },
+	{ "parent", SCHEMA_TEXT, .doc = "Empty: at the top." },
+	{ "depth", SCHEMA_INT, .doc = "1: at the top." },
+	{ "weight", SCHEMA_INT, .doc = "Of what is beyond all guarantees." },
+	{ "guaranteed", SCHEMA_ANY, .doc = "GPUs, a number; in force." },
+	{ "limit", SCHEMA_ANY, .doc = "GPUs; null: none." },
+	{ "allocated", SCHEMA_ANY, .doc = "GPUs that it and those below it hold." },
+	{ "deserved", SCHEMA_ANY,
+	  .doc = "GPUs that it should have now, by guarantees, weights and what all want." },
+	{ "borrowed", SCHEMA_ANY, .doc = "GPUs that it holds beyond its guarantee." },
+	{ "waiting", SCHEMA_ANY, .doc = "GPUs that its waiting pods and those below ask for." },
+	{ "waiting_pods", SCHEMA_INT, .doc = "Its own." },
+	{ "used_gpu_hours", SCHEMA_ANY,
+	  .doc = "Remembered use; half is forgotten each half-life." },
+	{ "half_life_s", SCHEMA_INT, .doc = "Seconds." },
+	{ "share", SCHEMA_ANY,
+	  .doc = "Its part of what it and its siblings had, over the part it should have: 1 is "
+		 "its share, who is below goes first." },
+	{ "problem", SCHEMA_TEXT, .doc = "Why its pods wait: settings that cannot hold." },
+};
+const struct schema shape_queue = { .name = "Queue",
+				    .doc = "What a tenant's queue has now.",
+				    SCHEMA_FIELDS(queue_row_fields) };
+
 const struct schema shape_tenant = { .name = "Tenant",
 				     .doc = "A team with its quota.",
 				     SCHEMA_FIELDS(tenant_fields) };
@@ -185,6 +215,10 @@ static const struct schema_field explain_fields[] = {
 	{ "reserved", SCHEMA_ANY,
 	  .doc = "{\"node\",\"from\"}: node kept for the head of the queue, and from when it will "
 		 "fit there as far as running work says how long it lasts." },
+	{ "queue", SCHEMA_ANY,
+	  .doc = "{\"tenant\",\"below_guarantee\",\"priority\",\"score\",\"factors\"}: its place "
+		 "among "
+		 "others." },
 	{ "reasons", SCHEMA_OBJECTS, .required = true, .object = &reason_schema,
 	  .doc = "All reasons that hold now." },
 };

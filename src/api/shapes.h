@@ -16,6 +16,7 @@ extern const struct schema shape_document; // price book, assets, pools: as in t
 // Answers.
 extern const struct schema shape_whoami;
 extern const struct schema shape_tenant;
+extern const struct schema shape_queue;
 extern const struct schema shape_member;
 extern const struct schema shape_token;
 extern const struct schema shape_request;

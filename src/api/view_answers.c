@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/node_upgrade.h"
+#include "api/tenant_queues.h"
 #include "api/views.h"
 
 #include "k8s/condition.h"
@@ -30,6 +31,7 @@ json_t *view_tenant(struct call *call, const json_t *tenant)
 	put_text(out, "name", name);
 	copy(out, "display_name", tenant, "spec.displayName");
 	copy(out, "quota", tenant, "spec.quota");
+	tenant_queue_put(out, tenant);
 	if (view_tenant_load(call->api->objects, call->arena, name, NULL, &load)) {
 		put_int(usage, "gpus", load.used.gpus);
 		if (load.used.gpu_milli > 0)

@@ -8,6 +8,31 @@ static const struct cli_column reason_columns[] = {
 	{ "WHAT WOULD HELP", "next" },
 };
 
+static const struct cli_column factor_columns[] = {
+	{ "FACTOR", "name" },
+	{ "VALUE", "value" },
+	{ "WEIGHT", "weight" },
+};
+
+// Whose turn it is: of which tenant, and by which factors among its pods.
+static void print_queue(struct cli *cli, const json_t *queue)
+{
+	const json_t *factors = json_object_get(queue, "factors");
+	if (queue == NULL)
+		return;
+	printf("queue: %s%s, priority %s", cli_cell(cli, queue, "tenant"),
+	       json_bool(queue, "below_guarantee", false) ? ", which has less than its guarantee"
+							  : "",
+	       cli_cell(cli, queue, "priority"));
+	if (json_text(queue, "user").len > 0)
+		printf(", counted for %s", cli_plain(cli, json_text(queue, "user")));
+	printf("\n");
+	if (json_array_size(factors) > 0) {
+		printf("score: %s\n", cli_cell(cli, queue, "score"));
+		cli_print(cli, factors, factor_columns, ARRAY_COUNT(factor_columns));
+	}
+}
+
 static void print_explain(struct cli *cli, const json_t *answer)
 {
 	if (cli->format == CLI_JSON) {
@@ -31,6 +56,7 @@ static void print_explain(struct cli *cli, const json_t *answer)
 		       json_at(answer, "reserved.from") != NULL
 			       ? cli_plain(cli, json_text(answer, "reserved.from"))
 			       : "an unknown time");
+	print_queue(cli, json_at(answer, "queue"));
 	const json_t *reasons = json_at(answer, "reasons");
 	if (json_array_size(reasons) > 0)
 		cli_print(cli, reasons, reason_columns, ARRAY_COUNT(reason_columns));

@@ -35,6 +35,7 @@ static const struct cli_verb verbs[] = {
 	  "gpuaas quota check --gpus N|--gpu-milli N|--gpu-memory M [--cpu C] [--memory M] "
 	  "[--tenant T]",
 	  verb_quota_check },
+	{ "queue", "what tenants' queues have, should have and had", "gpuaas queue", verb_queue },
 	{ "node list", "GPU nodes", "gpuaas node list", verb_node_list },
 	{ "node show", "the GPUs of a node", "gpuaas node show NODE", verb_node_show },
 	{ "node upgrade", "change a node's driver: cordon, drain, wait, verify, uncordon",
@@ -59,13 +60,18 @@ static const struct cli_verb verbs[] = {
 	  "gpuaas bill document assets|prices|pools [-f FILE]", verb_bill_documents },
 	{ "tenant create", "make a tenant",
 	  "gpuaas tenant create NAME [--gpus N] [--cpu C] [--memory M] [--pods N] "
-	  "[--display-name TEXT]",
+	  "[--display-name TEXT]\n"
+	  "    [--parent T] [--guaranteed N] [--limit N] [--user-limit N] [--weight N] "
+	  "[--priority-ceiling N]\n    [--half-life 7d]   (the queue: docs/queues.md)",
 	  verb_tenant_create },
 	{ "tenant list", "tenants you may see", "gpuaas tenant list", verb_tenant_list },
 	{ "tenant show", "one tenant", "gpuaas tenant show NAME", verb_tenant_show },
-	{ "tenant set", "change the quota or the name for people",
+	{ "tenant set", "change the quota, the queue or the name for people",
 	  "gpuaas tenant set NAME [--gpus N] [--cpu C] [--memory M] [--pods N] "
-	  "[--display-name TEXT]",
+	  "[--display-name TEXT]\n"
+	  "    [--parent T] [--guaranteed N] [--limit N] [--user-limit N] [--weight N] "
+	  "[--priority-ceiling N]\n    [--half-life 7d]   (the queue; none takes a setting away)\n "
+	  "   [--no-queue]",
 	  verb_tenant_set },
 	{ "tenant delete", "delete a tenant and end what runs in it",
 	  "gpuaas tenant delete NAME --yes", verb_tenant_delete },

@@ -7,6 +7,21 @@ static const struct cli_column tenant_columns[] = {
 	{ "PODS", "quota.pods" },  { "CREATED", "created" },
 };
 
+static const struct cli_column queue_columns[] = {
+	{ "TENANT", "tenant" },
+	{ "PARENT", "parent" },
+	{ "GUARANTEED", "guaranteed" },
+	{ "LIMIT", "limit" },
+	{ "HELD", "allocated" },
+	{ "DESERVED", "deserved" },
+	{ "BORROWED", "borrowed" },
+	{ "WAITING", "waiting" },
+	{ "PODS", "waiting_pods" },
+	{ "SHARE", "share" },
+	{ "GPU-HOURS", "used_gpu_hours" },
+	{ "PROBLEM", "problem" },
+};
+
 static const struct cli_column member_columns[] = {
 	{ "USER", "user" },
 	{ "ROLE", "role" },
@@ -33,14 +48,51 @@ static void set_number(json_t *object, const char *key, const char *value)
 
 struct quota_options {
 	const char *gpus, *cpu, *memory, *pods, *display_name;
+	const char *parent, *guaranteed, *limit, *user_limit, *weight, *ceiling, *half_life;
+	bool has_no_queue;
 };
 
 #define QUOTA_OPTIONS(q)                                                                           \
 	{ "--gpus", &(q).gpus, NULL, 0 }, { "--cpu", &(q).cpu, NULL, 0 },                          \
 		{ "--memory", &(q).memory, NULL, 0 }, { "--pods", &(q).pods, NULL, 0 },            \
+		{ "--parent", &(q).parent, NULL, 0 },                                              \
+		{ "--guaranteed", &(q).guaranteed, NULL, 0 }, { "--limit", &(q).limit, NULL, 0 },  \
+		{ "--user-limit", &(q).user_limit, NULL, 0 },                                      \
+		{ "--weight", &(q).weight, NULL, 0 },                                              \
+		{ "--priority-ceiling", &(q).ceiling, NULL, 0 },                                   \
+		{ "--half-life", &(q).half_life, NULL, 0 },                                        \
+		{ "--no-queue", NULL, &(q).has_no_queue, 0 },                                      \
 	{                                                                                          \
 		"--display-name", &(q).display_name, NULL, 0                                       \
 	}
+
+// "none" takes a setting away.
+static void set_queue_member(json_t *queue, const char *key, const char *value, bool is_number)
+{
+	if (value != NULL && strcmp(value, "none") == 0)
+		(void)json_object_set_new(queue, key, json_null());
+	else if (is_number)
+		set_number(queue, key, value);
+	else
+		set_text(queue, key, value);
+}
+
+static void put_queue(json_t *body, const struct quota_options *q)
+{
+	json_t *queue = json_object();
+	set_queue_member(queue, "parent", q->parent, false);
+	set_queue_member(queue, "guaranteed", q->guaranteed, true);
+	set_queue_member(queue, "limit", q->limit, true);
+	set_queue_member(queue, "user_limit", q->user_limit, true);
+	set_queue_member(queue, "weight", q->weight, true);
+	set_queue_member(queue, "priority_ceiling", q->ceiling, true);
+	set_queue_member(queue, "half_life", q->half_life, false);
+	if (q->has_no_queue)
+		(void)json_object_set_new(body, "queue", json_null());
+	else if (json_object_size(queue) > 0)
+		(void)json_object_set(body, "queue", queue);
+	json_decref(queue);
+}
 
 static json_t *tenant_body(const struct quota_options *q)
 {
@@ -53,6 +105,7 @@ static json_t *tenant_body(const struct quota_options *q)
 		(void)json_object_set(body, "quota", quota);
 	json_decref(quota);
 	set_text(body, "display_name", q->display_name);
+	put_queue(body, q);
 	return body;
 }
 
@@ -102,6 +155,14 @@ int verb_tenant_show(struct cli *cli, int argc, char **argv)
 		return cli_usage("tenant show", "want one name, not %d", count);
 	return cli_show(cli, "GET", cli_path(cli, "/v1/tenants/", argv[0], ""), NULL,
 			tenant_columns, ARRAY_COUNT(tenant_columns));
+}
+
+int verb_queue(struct cli *cli, int argc, char **argv)
+{
+	int count;
+	if (!cli_options(cli, argc, argv, NULL, 0, &count))
+		return CLI_USAGE;
+	return cli_show_pages(cli, "/v1/queues", queue_columns, ARRAY_COUNT(queue_columns));
 }
 
 int verb_tenant_delete(struct cli *cli, int argc, char **argv)

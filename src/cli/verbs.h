@@ -13,6 +13,7 @@ int verb_tenant_create(struct cli *cli, int argc, char **argv);
 int verb_tenant_list(struct cli *cli, int argc, char **argv);
 int verb_tenant_show(struct cli *cli, int argc, char **argv);
 int verb_tenant_set(struct cli *cli, int argc, char **argv);
+int verb_queue(struct cli *cli, int argc, char **argv);
 int verb_tenant_delete(struct cli *cli, int argc, char **argv);
 int verb_tenant_members(struct cli *cli, int argc, char **argv);
 int verb_tenant_add_member(struct cli *cli, int argc, char **argv);

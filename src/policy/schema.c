@@ -210,6 +210,8 @@ static err_status check_number(const struct checker *checker, const struct schem
 static err_status check_value(struct checker *checker, const struct schema_field *field,
 			      const json_t *value, int depth)
 {
+	if (field->nullable && json_is_null(value))
+		return ERR_OK;
 	switch (field->type) {
 	case SCHEMA_ANY: return ERR_OK;
 	case SCHEMA_INT: return check_number(checker, field, value);

@@ -114,6 +114,15 @@ static void put_values(json_t *shape, const struct schema_field *field)
 	(void)json_object_set_new(target, "enum", values);
 }
 
+static json_t *or_null(json_t *shape)
+{
+	json_t *object = json_object(), *any = json_array();
+	(void)json_array_append_new(any, shape);
+	(void)json_array_append_new(any, typed("null", NULL));
+	(void)json_object_set_new(object, "anyOf", any);
+	return object;
+}
+
 json_t *schema_to_openapi(const struct schema *schema)
 {
 	ASSERT(schema != NULL);
@@ -123,6 +132,8 @@ json_t *schema_to_openapi(const struct schema *schema)
 		json_t *shape = field_shape(field);
 		if (field->values != NULL)
 			put_values(shape, field);
+		if (field->nullable)
+			shape = or_null(shape);
 		set_text(shape, "description", field->doc);
 		(void)json_object_set_new(properties, field->name, shape);
 		if (field->required)

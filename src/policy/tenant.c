@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/tenant.h"
 
+#include "policy/tenant_queue.h"
+
 static const struct schema_field quota_fields[] = {
 	{ "gpus", SCHEMA_INT, .min = 0, .max = 100000, .doc = "GPUs held at once." },
 	{ "cpu", SCHEMA_CPU, .min = 0, .max = INT64_C(1000000000),
@@ -19,6 +21,8 @@ static const struct schema_field tenant_fields[] = {
 	{ "display_name", SCHEMA_TEXT, .max = 100, .doc = "Name for people." },
 	{ "quota", SCHEMA_OBJECT, .object = &tenant_quota_schema,
 	  .doc = "Limits; absent ones are 8 GPUs, 64 CPUs, 256Gi, 200 pods." },
+	{ "queue", SCHEMA_OBJECT, .nullable = true, .object = &tenant_queue_schema,
+	  .doc = "Its queue; absent, it shares one with all tenants that have none." },
 };
 const struct schema tenant_schema = { .name = "TenantCreate",
 				      .doc = "A new tenant.",

@@ -215,12 +215,19 @@ static json_t *pod_spec_of(const struct request_spec *spec)
 			  "RuntimeDefault", "containers", container_of(spec)));
 }
 
-static json_t *pod_template_of(const struct request_spec *spec, struct str tenant, const char *id)
+static json_t *pod_template_of(const json_t *request, const struct request_spec *spec,
+			       const char *id)
 {
+	const json_t *notes = json_at(request, "metadata.annotations");
+	const json_t *user = json_object_get(notes, ANNOTATION_USER);
 	json_t *meta =
 		made(json_pack("{s:{s:s, s:s}, s:o}", "labels", LABEL_REQUEST, id, LABEL_MANAGED_BY,
 			       "gpuaas-server", "annotations", annotations_of(spec)));
-	put_text(json_object_get(meta, "labels"), LABEL_TENANT, tenant);
+	put_text(json_object_get(meta, "labels"), LABEL_TENANT,
+		 json_text(request, "metadata.namespace"));
+	if (json_is_string(user)) // the scheduler counts it for them
+		put_text(json_object_get(meta, "annotations"), ANNOTATION_USER,
+			 str_of(json_string_value(user)));
 	return made(json_pack("{s:o, s:o}", "metadata", meta, "spec", pod_spec_of(spec)));
 }
 
@@ -252,7 +259,7 @@ json_t *manifest_job(const json_t *request)
 	return made(json_pack("{s:s, s:s, s:o, s:{s:i, s:o, s:o}}", "apiVersion", "batch/v1",
 			      "kind", "Job", "metadata", meta, "spec", "backoffLimit",
 			      START_RETRIES, "podFailurePolicy", on_failure(), "template",
-			      pod_template_of(&spec, tenant, id)));
+			      pod_template_of(request, &spec, id)));
 }
 
 // ---- drift

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queues of tenants: their settings are checked against the other tenants here, what they have now
+// is the scheduler's to say.
+#include "api/handlers.h"
+#include "api/tenant_queues.h"
+#include "net/http_client.h"
+#include "policy/tenant_queue.h"
+
+// ---- settings
+
+static const json_t *find_queue(const void *arg, struct str tenant)
+{
+	const struct call *call = arg;
+	return json_at(objects_find(call->api->objects, OBJECT_TENANT, STR(""), tenant),
+		       "spec.queue");
+}
+
+bool tenant_queue_take(struct call *call, const json_t *tenant, json_t *object)
+{
+	const json_t *given = json_object_get(call->body, "queue");
+	struct schema_fault fault;
+	struct err err;
+	if (given == NULL)
+		return true;
+	json_t *spec = json_object_get(object, "spec");
+	if (json_is_null(given)) {
+		(void)json_object_set_new(spec, "queue", json_null());
+		return true;
+	}
+	json_t *patch = tenant_queue_to_spec(given);
+	(void)json_object_set_new(spec, "queue", patch);
+	const json_t *old = json_at(tenant, "spec.queue");
+	AUTO(json_decrefp)
+	json_t *merged = json_is_object(old) ? json_deep_copy(old) : json_object();
+	const char *key;
+	json_t *value;
+	json_object_foreach(patch, key, value)
+	{
+		if (json_is_null(value))
+			(void)json_object_del(merged, key);
+		else
+			(void)json_object_set(merged, key, value);
+	}
+	if (tenant_queue_check(call->tenant, merged, find_queue, call, &fault, &err) == ERR_OK)
+		return true;
+	call->fault_path = arena_dup(call->arena, str_of(fault.path));
+	rest_problem(call, 400, fault.code, "%s", err.text);
+	return false;
+}
+
+void tenant_queue_drop_nulls(json_t *object)
+{
+	json_t *queue = json_at(object, "spec.queue");
+	const char *key;
+	json_t *value;
+	void *next;
+	if (queue == NULL)
+		(void)json_object_del(json_object_get(object, "spec"), "queue");
+	json_object_foreach_safe(queue, next, key, value)
+	{
+		if (json_is_null(value))
+			(void)json_object_del(queue, key);
+	}
+}
+
+void tenant_queue_put(json_t *out, const json_t *tenant)
+{
+	const json_t *queue = json_at(tenant, "spec.queue");
+	if (queue != NULL)
+		(void)json_object_set_new(out, "queue", tenant_queue_from_spec(queue));
+}
+
+// ---- what they have
+
+// Rows come parents first: a tenant sees its own and those below it.
+static json_t *rows_of(const json_t *rows, struct str own)
+{
+	json_t *seen = json_object(), *items = json_array(), *row;
+	size_t i;
+	json_array_foreach(rows, i, row)
+	{
+		const char *name = json_cstr(row, "tenant");
+		bool is_seen = own.len == 0 || str_eq_c(own, name) ||
+			       json_object_get(seen, json_cstr(row, "parent")) != NULL;
+		if (!is_seen)
+			continue;
+		(void)json_object_set_new(seen, name, json_true());
+		(void)json_array_append(items, row);
+	}
+	json_decref(seen);
+	return items;
+}
+
+// In the order of the tree, after the tenant with which the last page ended.
+static void answer_page(struct call *call, json_t *rows)
+{
+	struct rest_page page;
+	json_t *items = json_array(), *row;
+	size_t i, left = 0;
+	if (!rest_page(call, &page)) {
+		json_decref(items);
+		return;
+	}
+	bool is_after = page.after.len == 0;
+	json_array_foreach(rows, i, row)
+	{
+		if (is_after && json_array_size(items) < page.limit)
+			(void)json_array_append(items, row);
+		else if (is_after)
+			left++;
+		is_after = is_after || str_eq_c(page.after, json_cstr(row, "tenant"));
+	}
+	json_t *last = json_array_get(items, json_array_size(items) - 1);
+	rest_answer_list(call, items, left > 0 ? json_text(last, "tenant") : STR(""));
+}
+
+static void on_rows(void *arg, const struct http_call_result *result)
+{
+	struct call *call = arg;
+	AUTO(json_decrefp) json_t *body = NULL;
+	bool is_good = result->status == ERR_OK && result->code == 200 &&
+		       json_parse(result->body, &body, NULL) == ERR_OK &&
+		       json_is_array(json_at(body, "items"));
+	if (!is_good) {
+		rest_problem(call, 503, "scheduler_unreachable",
+			     "the scheduler did not answer; ask again");
+		return;
+	}
+	AUTO(json_decrefp)
+	json_t *rows = rows_of(json_at(body, "items"), call->principal.tenant);
+	answer_page(call, rows);
+}
+
+void handle_queue_list(struct call *call)
+{
+	if (call->api->scheduler == NULL) {
+		rest_problem(call, 503, "scheduler_unreachable",
+			     "this server knows no scheduler; connect it to a cluster");
+		return;
+	}
+	struct http_header bearer = { STR("authorization"), call->api->scheduler_bearer };
+	struct http_call_request request = {
+		.method = "GET",
+		.headers = &bearer,
+		.header_count = bearer.value.len > 0 ? 1 : 0,
+		.path = STR("/queues"),
+		.timeout_ns = UINT64_C(3000000000),
+		.body_max_bytes = 16 << 20,
+		.on_done = on_rows,
+		.arg = call,
+	};
+	(void)http_call_start(call->api->scheduler, &request);
+}

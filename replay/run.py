@@ -58,10 +58,11 @@ def replay(admin, users, todo, image, limit_s):
     wanted = {f"{t.tenant}.{t.name}" for t in todo}
     progress, start = Progress(len(todo)), time.monotonic()
     last = max(t.arrival_s for t in todo)
+    ended = 0
     with concurrent.futures.ThreadPoolExecutor(SUBMITTERS) as pool:
         jobs = [pool.submit(submit, users, t, image, start) for t in todo]
         while True:
-            time.sleep(1)
+            time.sleep(2 if len(todo) - ended > 5 else 0.5)  # looking costs, the end is not missed
             refused = {j.result()["id"]: j.result() for j in jobs
                        if j.done() and j.result()["state"] == "Refused"}
             rows = {r["id"]: r for r in admin.pages("/v1/requests") if r["id"] in wanted}

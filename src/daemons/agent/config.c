@@ -244,17 +244,6 @@ static err_status check_mode(const struct agent_config *config, struct err *err)
 	return ERR_OK;
 }
 
-static err_status check_mode(const struct agent_config *config, struct err *err)
-{
-	if (strcmp(config->mode, "device-plugin") != 0 && strcmp(config->mode, "dra") != 0)
-		return err_set(err, ERR_INVALID, "mode must be device-plugin or dra");
-	if (strcmp(config->dra_effect, "NoSchedule") != 0 &&
-	    strcmp(config->dra_effect, "NoExecute") != 0)
-		return err_set(err, ERR_INVALID,
-			       "dra.unhealthyEffect must be NoSchedule or NoExecute");
-	return ERR_OK;
-}
-
 static err_status read_values(struct arena *arena, const json_t *root, struct agent_config *config,
 			      struct err *err)
 {

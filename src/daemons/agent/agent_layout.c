@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 enum { RECORD_MAX_BYTES = 64 * 1024 };
+static const uint64_t EARLY_NS = 30 * UINT64_C(1000000000);
 
 struct agent_layout {
 	struct agent *agent;
@@ -18,6 +19,7 @@ struct agent_layout {
 	struct loop_timer *timer;
 	struct mig_apply apply;
 	char record_path[4096];
+	uint64_t since_ns;
 	uint64_t lists; // of holders, when what is held back last changed
 	bool is_wanted; // apply was told of a layout
 	char told[MIG_REASON_BYTES + MIG_LAYOUT_NAME_BYTES + 16]; // the last outcome
@@ -112,6 +114,13 @@ void agent_layout_step(struct agent_layout *layout)
 	if (layout == NULL || layout->agent->resources == NULL ||
 	    !monitor_is_ready(layout->agent->monitor) || layout->agent->offer.count == 0)
 		return;
+	struct holders_stats stats;
+	holders_stats(layout->agent->holders, &stats);
+	bool is_early = loop_now_ns(layout->agent->loop) - layout->since_ns < EARLY_NS;
+	if (stats.lists == 0 && is_early) {
+		loop_timer_set(layout->timer, EARLY_NS / 30); // nobody has said yet who holds what
+		return;
+	}
 	const struct monitor *monitor = layout->agent->monitor;
 	uint64_t wait_ns = mig_apply_step(&layout->apply, monitor_gpus(monitor),
 					  monitor_count(monitor), loop_now_ns(layout->agent->loop));
@@ -239,6 +248,7 @@ err_status agent_layout_new(struct agent *agent, struct agent_layout **ret, stru
 						.arg = layout,
 						.on_change = on_source };
 	layout->agent = agent;
+	layout->since_ns = loop_now_ns(agent->loop);
 	(void)snprintf(layout->record_path, sizeof layout->record_path, "%.3000s/mig-layout.json",
 		       from->state_dir);
 	layout->timer = loop_timer_new(agent->loop, on_timer, layout);

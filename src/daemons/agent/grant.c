@@ -29,7 +29,7 @@ static bool is_steered(struct grant *grant, const char *uid, const char *contain
 	return false;
 }
 
-static void note_steered(struct grant *grant, const struct candidate *candidate)
+void grant_note_steered(struct grant *grant, const char *uid, const char *container)
 {
 	size_t oldest = 0;
 	for (size_t i = 0; i < GRANT_STEERED_MAX; i++) {
@@ -37,22 +37,21 @@ static void note_steered(struct grant *grant, const struct candidate *candidate)
 			oldest = i;
 	}
 	struct grant_steered *steered = &grant->steered[oldest];
-	(void)snprintf(steered->uid, sizeof steered->uid, "%s", candidate->item->facts.uid);
-	(void)snprintf(steered->container, sizeof steered->container, "%s", candidate->container);
+	(void)snprintf(steered->uid, sizeof steered->uid, "%s", uid);
+	(void)snprintf(steered->container, sizeof steered->container, "%s", container);
 	steered->at_ns = world_mono_ns(grant->world);
 }
 
 // A container with a plan that has its devices already, or was just steered to them.
-static bool is_served(struct grant *grant, const struct candidate *candidate)
+bool grant_is_served(struct grant *grant, const char *uid, const char *container)
 {
-	const char *uid = candidate->item->facts.uid;
 	for (size_t i = 0; i < usage_count(grant->usage); i++) {
 		const struct usage_allocation *allocation = usage_at(grant->usage, i);
 		if (strcmp(allocation->pod_uid, uid) == 0 &&
-		    strcmp(allocation->container, candidate->container) == 0)
+		    strcmp(allocation->container, container) == 0)
 			return true;
 	}
-	return is_steered(grant, uid, candidate->container);
+	return is_steered(grant, uid, container);
 }
 
 // One id of a question, with the GPU it stands for.
@@ -195,7 +194,8 @@ static void each_waiting(struct search *search)
 			candidate.container = facts->containers[j].name;
 			candidate.count = plan_of(candidate.item->plan, candidate.container,
 						  search->resource, candidate.uuids);
-			if (candidate.count > 0 && !is_served(grant, &candidate))
+			if (candidate.count > 0 &&
+			    !grant_is_served(grant, facts->uid, candidate.container))
 				on_waiting(search, &candidate);
 		}
 	}
@@ -255,16 +255,14 @@ plugin_choice grant_prefer(struct grant *grant, const char *resource,
 	AUTO(search_done)
 	struct search search = { .request = request, .resource = resource, .grant = grant };
 	ASSERT(request->size >= 0 && (size_t)request->size <= request->available.count);
-	if (request->size > 0 && grant_is_mig(request->available.items[0])) {
-		if (grant_prefer_mig(grant, request, ret_ids))
-			return PLUGIN_CHOSEN;
-	}
+	if (request->size > 0 && grant_is_mig(request->available.items[0]))
+		return grant_prefer_mig(grant, resource, request, is_last, ret_ids);
 	bool is_known = search_fill(&search);
 	if (is_known && grant->pods != NULL)
 		each_waiting(&search);
 	if (search.found.item != NULL) {
 		take_items(&search, search.need, ret_ids);
-		note_steered(grant, &search.found);
+		grant_note_steered(grant, search.found.item->facts.uid, search.found.container);
 		grant->planned++;
 		return PLUGIN_CHOSEN;
 	}

@@ -31,9 +31,14 @@ struct grant {
 
 plugin_choice grant_prefer(struct grant *grant, const char *resource,
 			   const struct dp_preferred *request, bool is_last, struct str *ret_ids);
+// A container with a plan that has its devices already, or was just steered to them.
+bool grant_is_served(struct grant *grant, const char *uid, const char *container);
+void grant_note_steered(struct grant *grant, const char *uid, const char *container);
 // The same two questions about MIG devices, whose ids tell them apart.
 bool grant_is_mig(struct str id);
-bool grant_prefer_mig(struct grant *grant, const struct dp_preferred *request, struct str *ret_ids);
+plugin_choice grant_prefer_mig(struct grant *grant, const char *resource,
+			       const struct dp_preferred *request, bool is_last,
+			       struct str *ret_ids);
 MUST_USE err_status grant_check_mig(struct grant *grant, const char *resource,
 				    const struct dp_ids *ids,
 				    struct mig_device ret_migs[INJECT_MIGS_MAX], size_t *ret_count,

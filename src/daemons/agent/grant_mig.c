@@ -80,7 +80,50 @@ static void take_spread(struct item *items, size_t count, size_t size, struct st
 	}
 }
 
-bool grant_prefer_mig(struct grant *grant, const struct dp_preferred *request, struct str *ret_ids)
+// Takes the ids of the devices of a plan, if that is what the question is for.
+static bool take_planned(const struct dp_preferred *request, const char *const *uuids, size_t count,
+			 struct str *ret_ids)
+{
+	size_t must = 0;
+	if (count != (size_t)request->size)
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		size_t at = 0;
+		while (at < request->available.count &&
+		       !str_eq_c(request->available.items[at], uuids[i]))
+			at++;
+		if (at == request->available.count)
+			return false;
+		ret_ids[i] = request->available.items[at];
+		for (size_t j = 0; j < request->must.count; j++)
+			must += str_eq(ret_ids[i], request->must.items[j]) ? 1 : 0;
+	}
+	return must == request->must.count;
+}
+
+static bool find_planned(struct grant *grant, const char *resource,
+			 const struct dp_preferred *request, struct str *ret_ids)
+{
+	for (size_t i = 0; grant->pods != NULL && i < pods_count(grant->pods); i++) {
+		const struct pods_item *item = pods_at(grant->pods, i);
+		if (item->plan == NULL || item->facts.is_terminal)
+			continue;
+		for (size_t j = 0; j < item->facts.container_count; j++) {
+			const char *uuids[PLAN_DEVICES_MAX];
+			const char *container = item->facts.containers[j].name;
+			size_t count = plan_of(item->plan, container, resource, uuids);
+			if (count == 0 || grant_is_served(grant, item->facts.uid, container) ||
+			    !take_planned(request, uuids, count, ret_ids))
+				continue;
+			grant_note_steered(grant, item->facts.uid, container);
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool choose(const struct grant *grant, const struct dp_preferred *request,
+		   struct str *ret_ids)
 {
 	size_t count = request->available.count, size = (size_t)request->size;
 	struct item *items = calloc(count, sizeof items[0]);
@@ -94,8 +137,29 @@ bool grant_prefer_mig(struct grant *grant, const struct dp_preferred *request, s
 			ret_ids[i] = items[i].id;
 	}
 	free(items);
-	grant->unplanned += is_known ? 1 : 0;
 	return is_known;
+}
+
+plugin_choice grant_prefer_mig(struct grant *grant, const char *resource,
+			       const struct dp_preferred *request, bool is_last,
+			       struct str *ret_ids)
+{
+	if (find_planned(grant, resource, request, ret_ids)) {
+		grant->planned++;
+		return PLUGIN_CHOSEN;
+	}
+	// Only MIG devices that are called GPUs are planned one by one.
+	bool may_come = grant->inject.config->mig == DP_MIG_SINGLE && grant->expects_plans &&
+			(size_t)request->size < request->available.count;
+	if (!is_last && may_come && pods_is_synced(grant->pods))
+		return PLUGIN_LATER;
+	grant->unplanned++;
+	// Devices that we do not know: any answer is as good as the kubelet's own.
+	if (choose(grant, request, ret_ids))
+		return PLUGIN_CHOSEN;
+	for (int64_t i = 0; i < request->size; i++)
+		ret_ids[i] = request->available.items[i];
+	return PLUGIN_CHOSEN;
 }
 
 static err_status check_id(struct grant *grant, const char *resource, struct str id,

@@ -137,6 +137,18 @@ static bool part_value(const struct mig_instance *instance, enum gpu_field field
 	return true;
 }
 
+// A value that the instances tell is not told of their GPU again: a sum would count it twice.
+static bool is_told_in_parts(const struct monitor_gpu *gpu, enum gpu_field field)
+{
+	int64_t value = 0;
+	for (uint32_t i = 0; i < gpu->mig.instance_count; i++) {
+		if (gpu->mig.instances[i].uuid[0] != '\0' &&
+		    part_value(&gpu->mig.instances[i], field, &value))
+			return true;
+	}
+	return false;
+}
+
 static void put_head(struct buf *out, const char *name, const struct counter *counter)
 {
 	buf_printf(out, "# HELP %s ", name);
@@ -191,7 +203,8 @@ static void put_field(struct buf *out, const struct metrics_view *view,
 		bool has_parts = gpu->mig_ns != 0 &&
 				 view->now_ns - gpu->mig_ns <= view->reading_max_age_ns;
 		if (labels[slot].whole.identity.len > 0 && metrics_is_fresh(view, gpu) &&
-		    gpu_reading_has(&gpu->reading, counter->field))
+		    gpu_reading_has(&gpu->reading, counter->field) &&
+		    !(has_parts && is_told_in_parts(gpu, counter->field)))
 			put_line(out, counter, &labels[slot].whole,
 				 gpu->reading.values[counter->field], &is_headed);
 		for (uint32_t i = 0; has_parts && i < gpu->mig.instance_count; i++) {

@@ -138,6 +138,56 @@ static void check_pages(struct check *c, const struct usage *usage)
 	CHECK_STR(c, "a tenant without GPUs", buf_str(&page), "");
 }
 
+// Two instances of one GPU, one of them held.
+static void check_migs(struct check *c)
+{
+	static struct monitor_gpu gpu;
+	const struct usage_config config = { .emit = on_event };
+	const struct nvml_hello driver = { .driver_version = "570.86.15" };
+	const struct usage_holder holder = { .pod_uid = STR("u"),
+					     .namespace_ = STR("red"),
+					     .pod = STR("slice"),
+					     .container = STR("main"),
+					     .gpu = STR("GPU-0"),
+					     .share_count = 3,
+					     .shares = 7,
+					     .profile = STR("3g.40gb"),
+					     .is_first_choice = true };
+	static const char csv[] = "DCGM_FI_DEV_FB_USED, gauge, Used\nDCGM_FI_DEV_GPU_TEMP, gauge, "
+				  "Heat\n";
+	struct usage *usage = usage_new(&config);
+	struct metrics_view view = { .node = "node1",
+				     .counters = &counters,
+				     .gpus = &gpu,
+				     .count = 1,
+				     .driver = &driver,
+				     .usage = usage,
+				     .now_ns = NOW_NS,
+				     .reading_max_age_ns = NOW_NS / 10 };
+	AUTO(buf_done) struct buf page = { 0 };
+	gpu = gpus[0];
+	gpu.mig_ns = NOW_NS - 1;
+	gpu.mig.instance_count = 2;
+	gpu.mig.instances[0] = (struct mig_instance){
+		.uuid = "MIG-0", .profile = "3g.40gb", .gi = 1, .start = 0, .used_mib = 700
+	};
+	gpu.mig.instances[1] = (struct mig_instance){
+		.uuid = "MIG-1", .profile = "1g.10gb+me", .gi = 11, .start = 4, .used_mib = 12
+	};
+	usage_show_begin(usage);
+	usage_show(usage, &holder, 10);
+	usage_show_end(usage, 10);
+	usage_tenant(usage, "red", "red");
+	CHECK_INT(c, "csv", counters_parse(str_of(csv), &counters, NULL), ERR_OK);
+	metrics_put_gpus(&page, &view);
+	check_golden(c, "mig.txt", buf_str(&page));
+	buf_clear(&page);
+	view.tenant = "red";
+	metrics_put_gpus(&page, &view);
+	check_golden(c, "mig-tenant.txt", buf_str(&page));
+	usage_free(usage);
+}
+
 static void check_openmetrics(struct check *c)
 {
 	static const char page[] = "# HELP a_total Say \"hi\".\n# TYPE a_total counter\na_total 5\n"
@@ -234,6 +284,7 @@ int main(int argc, char **argv)
 	set_up_gpus();
 	struct usage *usage = set_up_usage();
 	check_pages(&c, usage);
+	check_migs(&c);
 	check_openmetrics(&c);
 	check_tokens(&c);
 	check_unreadable(&c);

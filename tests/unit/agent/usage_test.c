@@ -320,6 +320,52 @@ static void check_shares(struct check *c)
 	usage_free(usage);
 }
 
+// MIG devices of one GPU are one row, counted in compute slices.
+static void check_migs(struct check *c)
+{
+	static const struct {
+		const char *profile;
+		uint32_t start, slices;
+	} devices[] = { { "3g.40gb", 0, 3 }, { "1g.10gb", 4, 1 }, { "1g.10gb", 5, 1 } };
+	struct usage *usage = new_usage(false);
+	book.count = 0;
+	for (int pass = 0; pass < 2; pass++) {
+		usage_show_begin(usage);
+		for (size_t i = 0; i < ARRAY_COUNT(devices); i++) {
+			const struct usage_holder holder = {
+				.pod_uid = STR("u"),
+				.namespace_ = STR("n"),
+				.pod = STR("p"),
+				.container = STR("main"),
+				.gpu = STR("GPU-0"),
+				.share = devices[i].start,
+				.share_count = devices[i].slices,
+				.shares = 7,
+				.profile = str_of(devices[i].profile),
+				.mig_start = devices[i].start,
+			};
+			usage_show(usage, &holder, 1000);
+		}
+		usage_show_end(usage, 1000);
+		CHECK_INT(c, "which instances", usage_at(usage, 0)->mig_starts, 0x31);
+		if (pass == 1)
+			break;
+		usage_step(usage, 1010);
+		AUTO(buf_done) struct buf lines = { 0 };
+		usage_save(usage, false, &lines);
+		usage_free(usage);
+		usage = new_usage(false);
+		load_lines(usage, &lines);
+		CHECK_INT(c, "not known after a restart", usage_at(usage, 0)->mig_starts, 0);
+	}
+	usage_step(usage, 1020);
+	CHECK_INT(c, "told once", book.count, 1);
+	CHECK_INT(c, "slices", book.events[0].share_num, 5);
+	CHECK_INT(c, "of the board", book.events[0].share_den, 7);
+	CHECK_STR(c, "profiles", str_of(book.events[0].profile), "3g.40gb,1g.10gb");
+	usage_free(usage);
+}
+
 static void check_odd(struct check *c)
 {
 	struct usage *usage = new_usage(true);
@@ -451,6 +497,7 @@ int main(void)
 	struct check c = { 0 };
 	check_random(&c);
 	check_ends(&c);
+	check_migs(&c);
 	check_odd(&c);
 	check_shares(&c);
 	check_late_tenant(&c);

@@ -59,6 +59,19 @@ static void check_bodies(struct check *c)
 	reply.slot = GPU_MAX;
 	CHECK(c, "slot out of range", !nvml_reply_check(&reply, bytes, &got));
 
+	reply = reply_of(NVML_SAY_MIG);
+	bytes = nvml_reply_bytes(NVML_SAY_MIG);
+	reply.body.mig.instance_count = 1;
+	CHECK(c, "an instance without a span", !nvml_reply_check(&reply, bytes, &got));
+	reply.body.mig.instances[0].start = 4;
+	reply.body.mig.instances[0].size = 4;
+	reply.body.mig.instances[0].slices = 3;
+	CHECK(c, "an instance", nvml_reply_check(&reply, bytes, &got));
+	reply.body.mig.instances[0].start = 5;
+	CHECK(c, "one beyond the board", !nvml_reply_check(&reply, bytes, &got));
+	reply.body.mig.instance_count = MIG_INSTANCES_MAX + 1;
+	CHECK(c, "more than fit", !nvml_reply_check(&reply, bytes, &got));
+
 	reply = reply_of(NVML_SAY_XID);
 	bytes = nvml_reply_bytes(NVML_SAY_XID);
 	reply.slot = NVML_SLOT_NONE;
@@ -75,6 +88,10 @@ int main(void)
 	struct nvml_request request = { .magic = NVML_WIRE_MAGIC, .type = NVML_ASK_PROBE }, got;
 	CHECK(&c, "request", nvml_request_check(&request, sizeof request, &got));
 	CHECK(&c, "short", !nvml_request_check(&request, sizeof request - 1, &got));
+	request.type = NVML_ASK_MIG_CHANGE;
+	CHECK(&c, "a change of nothing", !nvml_request_check(&request, sizeof request, &got));
+	request.change.op = NVML_MIG_DESTROY;
+	CHECK(&c, "a change", nvml_request_check(&request, sizeof request, &got));
 	request.type = NVML_ASK_END;
 	CHECK(&c, "type", !nvml_request_check(&request, sizeof request, &got));
 	request.type = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emulator/machine.h"
 
+#include "gpu/compat_table.h"
 #include "gpu/nvml_abi.h"
 
 #include <stdio.h>
@@ -70,22 +71,24 @@ static err_status need(const struct machine *machine, uint32_t slot, struct err 
 static uint32_t cuda_of_driver(const char *version, uint32_t otherwise)
 {
 	static const struct {
-		uint64_t branch;
-		uint32_t cuda;
-	} BRANCHES[] = {
-		{ 450, 11000 }, { 460, 11020 }, { 470, 11040 }, { 510, 11060 }, { 515, 11070 },
-		{ 520, 11080 }, { 525, 12000 }, { 530, 12010 }, { 535, 12020 }, { 545, 12030 },
-		{ 550, 12040 }, { 555, 12050 }, { 560, 12060 }, { 565, 12070 }, { 570, 12080 },
-		{ 575, 12090 }, { 580, 13000 }, { 590, 13010 },
+		const char *cuda, *driver;
+	} PAIRS[] = {
+#define PAIR(cuda, driver) { cuda, driver },
+		COMPAT_CUDA(PAIR)
+#undef PAIR
 	};
-	struct str rest = str_of(version), first;
-	uint64_t branch = 0;
+	const char *dot = strchr(version, '.');
+	size_t branch_bytes = dot == NULL ? 0 : (size_t)(dot - version) + 1;
 
-	if (!str_split_next(&rest, '.', &first) || !str_to_u64(first, &branch))
-		return otherwise;
-	for (size_t i = 0; i < ARRAY_COUNT(BRANCHES); i++)
-		if (BRANCHES[i].branch == branch)
-			return BRANCHES[i].cuda;
+	for (size_t i = 0; branch_bytes > 0 && i < ARRAY_COUNT(PAIRS); i++) {
+		struct str rest = str_of(PAIRS[i].cuda), major;
+		uint64_t numbers[2] = { 0 };
+
+		if (strncmp(PAIRS[i].driver, version, branch_bytes) == 0 &&
+		    str_split_next(&rest, '.', &major) && str_to_u64(major, &numbers[0]) &&
+		    str_to_u64(rest, &numbers[1]))
+			return (uint32_t)(numbers[0] * 1000 + numbers[1] * 10);
+	}
 	return otherwise;
 }
 

@@ -264,16 +264,22 @@ answer.append([code_of(n.nvmlGpmSampleGet, gpu[2], one), code_of(n.nvmlGpmMigSam
 
 def test_samples_of_the_last_seconds(emulator):
     started(emulator.workload("--seconds", 60, "--util-milli", 400))
-    time.sleep(1)
     got = emulator.ask("""
+def wait_for(question):
+    deadline = time.time() + 30
+    while not question() and time.time() < deadline:
+        time.sleep(0.05)
+
 answer, last = [], 0
+# Some samples since the workload began.
+wait_for(lambda: [s.sampleValue.uiVal for s in n.nvmlDeviceGetSamples(gpu[0], n.NVML_GPU_UTILIZATION_SAMPLES, 0)[1][-3:]] == [40] * 3)
 for kind in (n.NVML_TOTAL_POWER_SAMPLES, n.NVML_GPU_UTILIZATION_SAMPLES, n.NVML_PROCESSOR_CLK_SAMPLES):
     kind_of_value, samples = n.nvmlDeviceGetSamples(gpu[0], kind, 0)
     times = [s.timeStamp for s in samples]
     last = times[-1]
     answer.append([kind_of_value, samples[-1].sampleValue.uiVal, {b - a for a, b in zip(times, times[1:])} == {167000},
                    abs(times[-1] / 1e6 - time.time()) < 60])
-time.sleep(0.4)
+wait_for(lambda: code_of(n.nvmlDeviceGetSamples, gpu[0], 0, last) == 0 and len(n.nvmlDeviceGetSamples(gpu[0], 0, last)[1]) >= 2)
 answer.append([len(n.nvmlDeviceGetSamples(gpu[0], 0, last)[1]) >= 2, code_of(n.nvmlDeviceGetSamples, gpu[0], 0, 1 << 60),
                code_of(n.nvmlDeviceGetSamples, gpu[0], 9, 0)])
 use = n.nvmlDeviceGetProcessesUtilizationInfo(gpu[0], 0)

@@ -223,6 +223,7 @@ struct node *core_node_get(struct sched *sched, struct str name)
 	node->name = (struct str){ text_copy(name), name.len };
 	node->slot = free_slot(sched);
 	node->static_gen = ++sched->gen;
+	node->hold_stamp = node->static_gen << 32; // no other node has its stamps
 	link_head_init(&node->pods);
 	link_head_init(&node->nominated);
 	sched->nodes[node->slot] = node;
@@ -454,6 +455,7 @@ void sched_devices_set(struct sched *sched, struct str name, const struct sched_
 	if (kept > 1)
 		qsort(node->devices, kept, sizeof node->devices[0], compare_devices);
 	device_link(node, devices, count);
+	node->hold_stamp++;
 	node->static_gen = ++sched->gen;
 	core_load_changed(sched, node);
 	core_touch(sched, node);

@@ -29,6 +29,7 @@ struct node {
 	size_t feature_count;
 	uint64_t static_gen; // of the last change that has nothing to do with pods
 	uint64_t hash;       // of what sched_node_set was told
+	uint64_t hold_stamp; // of the last change of its devices and of what is held of them
 	struct device *devices;
 	size_t device_count, device_cap, present_count;
 	struct link pods;      // on this node, by on_node

@@ -128,7 +128,7 @@ bool hold_could_fit(const struct sched_spec *spec, const struct node *node)
 	return hold_room_has(spec, node, &room);
 }
 
-int64_t hold_left_milli(const struct sched_spec *spec, const struct node *node)
+static int64_t find_left_milli(const struct sched_spec *spec, const struct node *node)
 {
 	struct hold_room room;
 	size_t places[SCHED_SHARES_MAX];
@@ -141,6 +141,39 @@ int64_t hold_left_milli(const struct sched_spec *spec, const struct node *node)
 	return least;
 }
 
+struct hold_cache { // by slot
+	uint32_t cap;
+	uint64_t *stamps; // of the node; 0: never
+	int16_t *left_milli;
+};
+
+void hold_cache_free(struct hold_cache *cache)
+{
+	if (cache == NULL)
+		return;
+	free(cache->stamps);
+	free(cache->left_milli);
+	free(cache);
+}
+
+int64_t hold_left_milli(const struct sched *sched, struct shape *shape, uint32_t slot)
+{
+	struct hold_cache *cache = shape->holds;
+	const struct node *node = sched->nodes[slot];
+	if (cache == NULL || cache->cap < sched->slot_cap) {
+		hold_cache_free(cache);
+		cache = shape->holds = core_alloc(1, sizeof *cache);
+		cache->cap = sched->slot_cap;
+		cache->stamps = core_alloc(cache->cap, sizeof *cache->stamps);
+		cache->left_milli = core_alloc(cache->cap, sizeof *cache->left_milli);
+	}
+	if (cache->stamps[slot] != node->hold_stamp) {
+		cache->left_milli[slot] = (int16_t)find_left_milli(shape->spec, node);
+		cache->stamps[slot] = node->hold_stamp;
+	}
+	return cache->left_milli[slot];
+}
+
 static void take(struct pod *pod, size_t i, struct device *device, const struct share *share)
 {
 	struct hold *hold = &pod->holds[i];
@@ -149,6 +182,7 @@ static void take(struct pod *pod, size_t i, struct device *device, const struct 
 	memcpy(hold->uuid, device->uuid, len + 1);
 	hold->share = *share;
 	share_add(&device->used, share);
+	pod->node->hold_stamp++;
 }
 
 size_t hold_place(struct sched *sched, struct pod *pod)
@@ -239,12 +273,16 @@ void hold_lift(const struct pod *pod)
 {
 	for (size_t i = 0; i < pod->hold_count; i++)
 		share_sub(&device_of(pod, &pod->holds[i])->used, &pod->holds[i].share);
+	if (pod->hold_count > 0)
+		pod->node->hold_stamp++;
 }
 
 void hold_lower(const struct pod *pod)
 {
 	for (size_t i = 0; i < pod->hold_count; i++)
 		share_add(&device_of(pod, &pod->holds[i])->used, &pod->holds[i].share);
+	if (pod->hold_count > 0)
+		pod->node->hold_stamp++;
 }
 
 void hold_release(struct pod *pod)

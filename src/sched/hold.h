@@ -26,8 +26,10 @@ bool hold_room_has(const struct sched_spec *spec, const struct node *node,
 bool hold_fits(const struct sched_spec *spec, const struct node *node); // now
 // Whether they would if nobody held anything.
 bool hold_could_fit(const struct sched_spec *spec, const struct node *node);
-// Thousandths that the asks leave on the fullest device they take; less is the better fit.
-int64_t hold_left_milli(const struct sched_spec *spec, const struct node *node);
+// Thousandths that the asks leave on the fullest device they take; less is the better fit. Kept
+// by shape and node, and computed anew only where something has changed.
+int64_t hold_left_milli(const struct sched *sched, struct shape *shape, uint32_t slot);
+void hold_cache_free(struct hold_cache *cache); // NULL allowed
 // Takes the devices for a pod on the node and fills grants; returns how many.
 size_t hold_place(struct sched *sched, struct pod *pod);
 size_t hold_granted(struct sched *sched, const struct pod *pod); // the grants again

@@ -13,8 +13,7 @@ enum {
 	KEY_AVOIDED,
 	KEY_PREFERENCE,
 	KEY_GPU_FOR_CPU,
-	KEY_COST,
-	KEY_SHARE_LEFT,
+	KEY_COST, // of a share: what it leaves of its GPU
 	KEY_GPU_LEFT_FOR_CPU,
 	KEY_ASLEEP,
 	KEY_GPU_LEFT,
@@ -39,9 +38,6 @@ static struct rating rate(const struct check *check, int64_t cost, uint32_t slot
 	bool is_shared = check->shape->spec->share_count > 0;
 	rating.keys[KEY_GPU_FOR_CPU] = gpu_count == 0 && !is_shared && gpu->alloc[slot] > 0;
 	rating.keys[KEY_COST] = cost;
-	if (is_shared)
-		rating.keys[KEY_SHARE_LEFT] =
-			hold_left_milli(check->shape->spec, sched->nodes[slot]);
 	// A pod without GPUs goes where the fewest GPUs are left that need its processors.
 	rating.keys[KEY_GPU_LEFT_FOR_CPU] = gpu_count == 0 ? gpu_left : 0;
 	rating.keys[KEY_ASLEEP] = (gpu_count > 0 ? gpu : pods)->used[slot] == 0;
@@ -95,22 +91,26 @@ static void refresh_ranks(struct sched *sched)
 struct node *place_best(const struct check *check)
 {
 	struct sched *sched = check->sched;
-	const struct shape *shape = check->shape;
+	struct shape *shape = check->shape;
 	struct node *best = NULL;
 	struct rating best_rating = { { 0 } };
 	bool has_wishes = shape->spec->preference_count > 0 || check->pod->avoid != NULL ||
 			  sched->soft_taint_count > 0 || check->pod->nominated.len > 0;
 	const struct column *gpu = &sched->columns[DIM_GPU];
 	int64_t gpu_count = shape->spec->gpu_count;
-	struct board_row *row = shape->spec->share_count > 0 ? NULL : weigh_row(sched, shape->spec);
-	bool is_by_cost = !has_wishes && gpu_count > 0; // no key before it differs
+	bool is_shared = shape->spec->share_count > 0;
+	struct board_row *row = is_shared ? NULL : weigh_row(sched, shape->spec);
+	// No key before it differs.
+	bool is_by_cost = !has_wishes && (gpu_count > 0 || is_shared);
 	refresh_ranks(sched);
 	for (uint32_t slot = 0; slot < sched->slot_count; slot++) {
 		// GPUs first: they are what nodes are mostly short of.
 		bool lacks_gpus = gpu_count > 0 && gpu->alloc[slot] - gpu->used[slot] < gpu_count;
 		if (lacks_gpus || !shape_is_static_fit(shape, slot))
 			continue;
-		int64_t cost = row == NULL ? 0 : weigh_cost(sched, row, slot);
+		int64_t cost = is_shared     ? hold_left_milli(sched, shape, slot)
+			       : row == NULL ? 0
+					     : weigh_cost(sched, row, slot);
 		bool is_worse = is_by_cost && best != NULL && cost > best_rating.keys[KEY_COST];
 		if (is_worse || !filter_amounts(sched, shape, slot))
 			continue;

@@ -10,6 +10,7 @@
 
 struct head;
 struct hold;
+struct hold_cache;
 struct member;
 struct fate;
 struct keep;
@@ -47,6 +48,7 @@ struct shape {
 	int64_t told_ms;          // when its pods were told last
 	struct tree_node *cursor; // next pod to be told of the facts
 	uint64_t apart_gen;       // sched->apart_gen when its pods were told
+	struct hold_cache *holds; // of one that asks for shares; NULL: nothing is known
 	struct again again;
 };
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "sched/hold.h"
 #include "sched/queueing.h"
 
 #include <stdlib.h>
@@ -197,6 +198,7 @@ void shape_unref(struct sched *sched, struct shape *shape)
 	(void)map_remove(sched->shape_by_key, shape->key);
 	free(shape->dims);
 	free(shape->static_fits);
+	hold_cache_free(shape->holds);
 	arena_free(shape->arena);
 	free(shape);
 }

@@ -22,7 +22,6 @@ struct agent_dra {
 	char driver_version[NVML_TEXT_BYTES]; // kept while the driver does not answer
 	uint32_t cuda_version;
 	struct dra_gpu gpus[GPU_MAX]; // of the last view
-	bool was_claimed[GPU_MAX];    // by slot: since the start
 };
 
 bool agent_is_dra(const struct agent *agent)
@@ -163,19 +162,10 @@ static bool on_cdi_name(void *arg, const char *uuid, char ret_name[GPU_UUID_BYTE
 	return true;
 }
 
-static void note_claimed(struct agent *agent, const struct dra_claim *claim)
-{
-	for (size_t i = 0; i < claim->count; i++) {
-		uint32_t slot = 0;
-		if (monitor_find(agent->monitor, str_of(claim->devices[i].uuid), &slot) != NULL)
-			agent->dra->was_claimed[slot] = true;
-	}
-}
-
 static void on_prepared(void *arg, const struct dra_claim *claim)
 {
 	struct agent *agent = arg;
-	note_claimed(agent, claim);
+	(void)claim;
 	holders_expect(agent->holders);
 }
 
@@ -257,20 +247,23 @@ const char *agent_dra_why(const struct agent *agent, uint32_t slot)
 {
 	const struct agent_dra *own = agent->dra;
 	const char *uuid = monitor_gpu(agent->monitor, slot)->info.uuid;
-	const struct dra_claim *claim = claim_of(agent, uuid);
 	size_t at = 0;
 	if (own == NULL)
 		return NULL;
 	if (!own->is_served)
-		return claim == NULL ? NULL
-				     : "a claim holds it from before; set mode dra for this node "
-				       "until the claim has gone";
-	if (claim != NULL || own->was_claimed[slot])
-		return NULL;
+		return claim_of(agent, uuid) == NULL
+			       ? NULL
+			       : "a claim holds it from before; set mode dra for this node "
+				 "until the claim has gone";
 	// Of a pod that got it by the device plugin before the mode was changed.
-	return usage_next_holder(meter_usage(agent->meter), uuid, &at) == NULL
-		       ? NULL
-		       : "a pod of the device plugin holds it from before";
+	for (;;) {
+		const struct usage_allocation *holder =
+			usage_next_holder(meter_usage(agent->meter), uuid, &at);
+		if (holder == NULL)
+			return NULL;
+		if (holders_has_row(agent->holders, uuid, holder->pod_uid))
+			return "a pod of the device plugin holds it from before";
+	}
 }
 
 void agent_dra_offer(struct agent *agent)
@@ -278,8 +271,6 @@ void agent_dra_offer(struct agent *agent)
 	struct agent_dra *own = agent->dra;
 	if (own == NULL || !own->is_served)
 		return;
-	for (size_t i = 0; i < dra_table_count(dra_table_of(own->dra)); i++)
-		note_claimed(agent, dra_table_at(dra_table_of(own->dra), i));
 	dra_publish_poke(own->publish);
 	dra_tell_health(own->dra);
 }

@@ -186,13 +186,16 @@ static void on_node(void *arg, const struct k8s_result *result)
 	AUTO(json_decrefp) json_t *node = NULL;
 	struct err err = { 0 };
 	publish->call = NULL;
-	if (result->status != ERR_OK || json_parse(result->body, &node, &err) != ERR_OK) {
+	struct str uid = { 0 };
+	bool is_read = result->status == ERR_OK &&
+		       json_parse(result->body, &node, &err) == ERR_OK &&
+		       json_need_text(node, "metadata.uid", &uid, &err) == ERR_OK;
+	if (!is_read || uid.len == 0) {
 		failed(publish, "node of the ResourceSlice is not read",
 		       result->err == NULL ? &err : result->err);
 		return;
 	}
-	(void)snprintf(publish->node_uid, sizeof publish->node_uid, "%s",
-		       json_cstr(node, "metadata.uid"));
+	(void)snprintf(publish->node_uid, sizeof publish->node_uid, STR_FMT, STR_ARG(uid));
 	publish->pause_ns = PAUSE_MIN_NS;
 	step(publish);
 }

@@ -288,6 +288,16 @@ void holders_free(struct holders *holders)
 	free(holders);
 }
 
+bool holders_has_row(const struct holders *holders, const char *gpu, const char *pod_uid)
+{
+	for (size_t i = 0; i < holders->row_count; i++) {
+		const struct row *row = &holders->rows[i];
+		if (strcmp(row->gpu, gpu) == 0 && strcmp(row->pod_uid, pod_uid) == 0)
+			return true;
+	}
+	return false;
+}
+
 void holders_stats(const struct holders *holders, struct holders_stats *ret)
 {
 	*ret = holders->stats;

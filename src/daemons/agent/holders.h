@@ -42,4 +42,6 @@ void holders_read_checkpoint(struct holders *holders);
 void holders_look(struct holders *holders);
 // Devices were given out: look until they show.
 void holders_expect(struct holders *holders);
+// Whether the checkpoint says that the pod got the GPU by a device plugin.
+bool holders_has_row(const struct holders *holders, const char *gpu, const char *pod_uid);
 void holders_stats(const struct holders *holders, struct holders_stats *ret);

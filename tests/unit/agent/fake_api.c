@@ -58,7 +58,7 @@ static void put_meta(struct buf *out, const struct fake_pod *pod)
 static void put_spec(struct buf *out, const struct fake_pod *pod)
 {
 	struct buf spec = { 0 }, container = { 0 }, resources = { 0 }, pair = { 0 },
-		   quantity = { 0 };
+		   quantity = { 0 }, claim = { 0 };
 	char gpus[16];
 	(void)snprintf(gpus, sizeof gpus, "%u", pod->gpus);
 	put_text(&quantity, 1, gpus);
@@ -68,6 +68,10 @@ static void put_spec(struct buf *out, const struct fake_pod *pod)
 	put_text(&container, 1, "main");
 	put_part(&container, 8, &resources);
 	put_part(&spec, 2, &container);
+	if (pod->has_claim) {
+		put_text(&claim, 1, "gpu");
+		put_part(&spec, 39, &claim);
+	}
 	put_part(out, 2, &spec);
 }
 
@@ -201,7 +205,8 @@ static void answer_node(struct fake_api *api, struct http_exchange *exchange)
 	}
 	json_t *labels = json_incref(json_at(applied, "metadata.labels"));
 	(void)json_object_set_new(node, "metadata",
-				  json_pack("{s:o, s:[{s:s, s:s, s:{s:{s:o}}}]}", "labels",
+				  json_pack("{s:s, s:o, s:[{s:s, s:s, s:{s:{s:o}}}]}", "uid",
+					    "node-uid", "labels",
 					    labels == NULL ? json_object() : labels,
 					    "managedFields", "manager", "gpuaas-agent", "operation",
 					    "Apply", "fieldsV1", "f:metadata", "f:labels", owned));
@@ -223,6 +228,8 @@ static void answer_gpu_node(struct fake_api *api, struct http_exchange *exchange
 static void handle(void *arg, struct http_exchange *exchange, const struct http_request *request)
 {
 	struct fake_api *api = arg;
+	if (api->more != NULL && api->more(api->more_arg, exchange, request))
+		return;
 	if (str_eq_c(request->method, "PATCH")) {
 		api->patches++;
 		if (str_starts(request->path, STR("/api/v1/nodes/")))

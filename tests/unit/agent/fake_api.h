@@ -11,6 +11,7 @@ enum { FAKE_PODS_MAX = 128, FAKE_EVENTS_MAX = 4096, FAKE_WATCHES_MAX = 8 };
 struct fake_pod {
 	char uid[64], namespace_[64], name[64];
 	unsigned gpus;
+	bool has_claim;
 	char resource[64]; // of which it wants so many; empty: nvidia.com/gpu
 	int64_t scheduled_s, finished_s, deleted_s; // 0: not
 	char devices[1024], mac[80];                // annotations
@@ -30,6 +31,9 @@ struct fake_api {
 	unsigned lists, patches;
 	struct buf gpu_node_status; // the last body of each
 	struct buf labels;
+	// Answers what else there is; false: it does not. NULL: there is nothing else.
+	bool (*more)(void *arg, struct http_exchange *exchange, const struct http_request *request);
+	void *more_arg;
 	struct buf told; // Events of events.k8s.io, a line each
 };
 

@@ -82,6 +82,7 @@ void rig_start_agent(const char *kubeconfig)
 		"--device-plugin-dir=%s/dp", "--pod-resources-socket=%s/dp/pods.sock",
 		"--cdi-dir=%s/cdi",          "--state-dir=%s/state",
 		"--driver-root=%s/driver",   "--config=%s/agent.yaml",
+		"--plugins-dir=%s/plugins",  "--plugin-registry-dir=%s/registry",
 		"--listen=unix:%s/http.sock"
 	};
 	char texts[ARRAY_COUNT(options)][200];
@@ -188,8 +189,8 @@ void rig_set_up(char **argv, unsigned gpus, const char *config)
 	if (mkdtemp(rig.root) == NULL || loop_new(&rig.loop, &err) != ERR_OK)
 		abort();
 	(void)snprintf(command, sizeof command,
-		       "cd '%s' && mkdir emu dp state driver && '%s' --make '%s' --count %u "
-		       "--seed test > emu/boards.json && touch emu/control",
+		       "cd '%s' && mkdir emu dp state driver plugins registry && '%s' --make '%s' "
+		       "--count %u --seed test > emu/boards.json && touch emu/control",
 		       rig.root, rig.emud, rig.board, gpus);
 	if (system(command) != 0)
 		abort();

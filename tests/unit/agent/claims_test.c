@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole agent on a node of mode dra: the slice is written and written again, claims get what is
+// allocated to them and nobody else does, also over kill -9 at every step; health and taints; all
+// of it is told to the journal once.
+#include "base/rng.h"
+#include "check.h"
+#include "fake_dra.h"
+#include "rig.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { GPUS = 4, LIMIT_MS = 60000, STEPS = 40 };
+
+static struct fake_api api;
+static struct fake_dra dra;
+static char kubeconfig[300], uuids[GPUS][GPU_UUID_BYTES];
+
+static bool has_slice(void) { return json_array_size(json_at(dra.slice, "spec.devices")) == GPUS; }
+
+static size_t tainted(void)
+{
+	size_t count = 0;
+	const json_t *devices = json_at(dra.slice, "spec.devices");
+	for (size_t i = 0; i < json_array_size(devices); i++)
+		count += json_array_size(json_at(json_array_get(devices, i), "taints")) > 0 ? 1 : 0;
+	return count;
+}
+
+static bool is_one_tainted(void) { return tainted() == 1; }
+static bool is_none_tainted(void) { return has_slice() && tainted() == 0; }
+
+static bool has_socket(void)
+{
+	char path[200];
+	(void)snprintf(path, sizeof path, "%s/registry/" DRA_DRIVER "-reg.sock", rig.root);
+	return access(path, F_OK) == 0;
+}
+
+static size_t files(void)
+{
+	char path[200];
+	size_t count = 0;
+	(void)snprintf(path, sizeof path, "%s/cdi", rig.root);
+	DIR *stream = opendir(path);
+	for (struct dirent *entry; stream != NULL && (entry = readdir(stream)) != NULL;)
+		count += str_starts(str_of(entry->d_name), STR("gpuaas.io-claim-")) ? 1 : 0;
+	if (stream != NULL)
+		(void)closedir(stream);
+	return count;
+}
+
+static struct fake_pod *add_pod(const struct fake_claim *claim)
+{
+	struct fake_pod *pod = fake_api_add(&api);
+	*pod = (struct fake_pod){ .gpus = 0, .has_claim = true, .scheduled_s = 1000000 };
+	(void)snprintf(pod->uid, sizeof pod->uid, "%s", claim->pod_uid);
+	(void)snprintf(pod->namespace_, sizeof pod->namespace_, "team");
+	(void)snprintf(pod->name, sizeof pod->name, "%s", claim->pod);
+	fake_api_tell(&api, pod, "ADDED");
+	return pod;
+}
+
+static void end_pod(struct fake_pod *pod)
+{
+	pod->finished_s = 1000100;
+	fake_api_tell(&api, pod, "MODIFIED");
+}
+
+// An agent that answers: killed, it begins anew with the same sockets.
+static void restart(struct check *c)
+{
+	CHECK_INT(c, "killed", rig_stop_agent(SIGKILL), -1);
+	char path[200];
+	(void)snprintf(path, sizeof path, "%s/registry/" DRA_DRIVER "-reg.sock", rig.root);
+	(void)unlink(path);
+	rig_start_agent(kubeconfig);
+	CHECK(c, "serves again", rig_wait_for(has_socket, LIMIT_MS) != UINT64_MAX);
+}
+
+static void check_slice(struct check *c)
+{
+	CHECK(c, "slice", rig_wait_for(has_slice, LIMIT_MS) != UINT64_MAX);
+	const json_t *devices = json_at(dra.slice, "spec.devices");
+	for (size_t i = 0; i < GPUS; i++)
+		(void)snprintf(uuids[i], sizeof uuids[i], "%s",
+			       json_cstr(json_array_get(devices, i), "attributes.uuid.string"));
+	CHECK(c, "registered", fake_dra_register(&dra));
+	rig_wait(1500);
+	CHECK_INT(c, "written once", dra.writes, 1);
+	restart(c);
+	rig_wait(3000);
+	CHECK_INT(c, "not again after a restart", dra.writes, 1);
+	fake_dra_drop_slice(&dra);
+	CHECK(c, "made anew", rig_wait_for(has_slice, LIMIT_MS) != UINT64_MAX);
+	CHECK_INT(c, "generation grows", json_int(dra.slice, "spec.pool.generation", 0), 2);
+	CHECK_INT(c, "no device plugin", rig.kubelet.registrations, 0);
+}
+
+static void check_claim(struct check *c)
+{
+	struct fake_dra_answer first, again;
+	char want[DRA_CDI_BYTES], device[GPU_UUID_BYTES];
+	const struct fake_claim *one = fake_dra_claim(&dra, "one", uuids[1]);
+	const struct fake_claim *other = fake_dra_claim(&dra, "other", uuids[1]);
+	struct fake_pod *pod = add_pod(one);
+	fake_dra_prepare(&dra, one, &first);
+	CHECK_STR(c, "prepared", str_of(first.error), "");
+	CHECK_INT(c, "its device", first.count, 1);
+	CHECK_STR(c, "its device", str_of(first.device), dra_device_name(uuids[1], device));
+	(void)snprintf(want, sizeof want, "gpuaas.io/claim=uid-one-%s", device);
+	CHECK_STR(c, "CDI", str_of(first.cdi), want);
+	CHECK_STR(c, "request", str_of(first.request), "gpu");
+	CHECK_INT(c, "file", files(), 1);
+	fake_dra_prepare(&dra, other, &again);
+	CHECK(c, "held", again.count == 0 && strstr(again.error, "is held by claim team/one"));
+	restart(c);
+	dra.hides_claims = true; // what is known needs no API server
+	fake_dra_prepare(&dra, one, &again);
+	CHECK(c, "the same after a kill", again.count == 1 && strcmp(again.cdi, first.cdi) == 0);
+	fake_dra_prepare(&dra, other, &again);
+	CHECK(c, "unknown", strstr(again.error, "no such claim") != NULL);
+	dra.hides_claims = false;
+	fake_dra_unprepare(&dra, one, &again);
+	CHECK(c, "unprepared", again.code == GRPC_OK && again.error[0] == '\0');
+	fake_dra_unprepare(&dra, one, &again);
+	CHECK(c, "twice", again.code == GRPC_OK && again.error[0] == '\0');
+	CHECK_INT(c, "no file", files(), 0);
+	end_pod(pod);
+	restart(c);
+	struct fake_pod *next = add_pod(other);
+	fake_dra_prepare(&dra, other, &again);
+	CHECK_STR(c, "free for the next", str_of(again.error), "");
+	fake_dra_unprepare(&dra, other, &again);
+	end_pod(next);
+}
+
+static bool has_unhealthy(void)
+{
+	return dra.health_text.len > 0 &&
+	       memmem(dra.health_text.data, dra.health_text.len, "XID 79", 6) != NULL;
+}
+
+static void check_health(struct check *c)
+{
+	struct fake_dra_answer answer;
+	const struct fake_claim *ill = fake_dra_claim(&dra, "ill", uuids[0]);
+	fake_dra_watch_health(&dra);
+	rig_control("xid 0 79\n");
+	CHECK(c, "taint", rig_wait_for(is_one_tainted, LIMIT_MS) != UINT64_MAX);
+	CHECK(c, "health", rig_wait_for(has_unhealthy, LIMIT_MS) != UINT64_MAX);
+	fake_dra_prepare(&dra, ill, &answer);
+	CHECK(c, "not given", strstr(answer.error, "is not healthy") != NULL);
+	rig_control("restore 0\n");
+	CHECK(c, "well again", rig_wait_for(is_none_tainted, LIMIT_MS) != UINT64_MAX);
+	grpc_call_cancel(dra.health);
+	dra.health = NULL;
+}
+
+// Claims come and go, the agent is killed in between: at no time two have one GPU.
+static void check_storm(struct check *c)
+{
+	struct rng rng;
+	struct fake_claim *held[GPUS] = { NULL };
+	struct fake_pod *pods[GPUS] = { NULL };
+	struct fake_dra_answer answer;
+	size_t begun = 0;
+	rng_init(&rng, 7);
+	for (size_t i = 0; i < STEPS; i++) {
+		size_t gpu = rng_below(&rng, GPUS);
+		char name[32];
+		(void)snprintf(name, sizeof name, "storm-%zu", i);
+		if (held[gpu] != NULL && rng_below(&rng, 2) == 0) {
+			fake_dra_unprepare(&dra, held[gpu], &answer);
+			CHECK_STR(c, "let go", str_of(answer.error), "");
+			end_pod(pods[gpu]);
+			held[gpu] = NULL;
+		} else {
+			struct fake_claim *claim = fake_dra_claim(&dra, name, uuids[gpu]);
+			fake_dra_prepare(&dra, claim, &answer);
+			CHECK(c, "given exactly when free",
+			      (answer.error[0] == '\0') == (held[gpu] == NULL));
+			if (held[gpu] == NULL) {
+				held[gpu] = claim;
+				pods[gpu] = add_pod(claim);
+				begun++;
+			}
+		}
+		if (rng_below(&rng, 8) == 0)
+			restart(c);
+	}
+	for (size_t gpu = 0; gpu < GPUS; gpu++) {
+		if (held[gpu] == NULL)
+			continue;
+		fake_dra_unprepare(&dra, held[gpu], &answer);
+		end_pod(pods[gpu]);
+	}
+	CHECK_INT(c, "no file is left", files(), 0);
+	CHECK(c, "something happened", begun > 5);
+}
+
+static bool is_all_told(void)
+{
+	return rig_count(EVENT_BOUND) == rig_count(EVENT_RELEASED) && rig_count(EVENT_BOUND) > 2;
+}
+
+int main(int argc, char **argv)
+{
+	struct check c = { 0 };
+	if (argc != 5)
+		return 1;
+	rig_set_up(argv, GPUS, "mode: dra\nhealth: {holdOffS: 0}\n");
+	fake_api_init(&api, rig.loop);
+	fake_dra_init(&dra, &api, rig.root);
+	rig_write_kubeconfig(api.address, kubeconfig, sizeof kubeconfig);
+	rig_start_agent(kubeconfig);
+	check_slice(&c);
+	check_claim(&c);
+	check_health(&c);
+	check_storm(&c);
+	CHECK(&c, "all is told", rig_wait_for(is_all_told, LIMIT_MS) != UINT64_MAX);
+	CHECK_INT(&c, "stops", rig_stop_agent(SIGTERM), 0);
+	fake_api_done(&api);
+	fake_dra_done(&dra);
+	rig_clean_up(c.failed > 0);
+	return check_done(&c);
+}

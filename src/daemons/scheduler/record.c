@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pods of ours that wait, and their condition PodScheduled: written when the reasons change, at
 // most PATCHES_MAX at a time, the newest message last. A change of numbers alone is written once
-// in PATCH_NUMBERS_MS.
+// in PATCH_NUMBERS_MS, an Event once in EVENT_PERIOD_MS.
 #include "base/timefmt.h"
 #include "daemons/scheduler/scheduler.h"
 #include "k8s/path.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { PATCH_NUMBERS_MS = 30000, MESSAGE_MAX_BYTES = 900 };
+enum { PATCH_NUMBERS_MS = 30000, EVENT_PERIOD_MS = 30000, MESSAGE_MAX_BYTES = 900 };
 #define STRATEGIC_MERGE "application/strategic-merge-patch+json"
 
 static char *text_copy(struct str text)
@@ -212,7 +212,11 @@ void record_tell(struct scheduler *s, const struct sched_decision *decision)
 	record_message(s, decision, &message);
 	free(record->message);
 	record->message = text_copy(buf_str(&message));
-	if (!decision->is_same_codes) {
+	// A person who reads Events wants to know that it waits and roughly why; the condition
+	// follows.
+	bool is_due = record->event_ms == 0 || now_ms - record->event_ms >= EVENT_PERIOD_MS;
+	if (!decision->is_same_codes && is_due) {
+		record->event_ms = now_ms;
 		struct event_about about = { "v1", "Pod", record->namespace_, record->name,
 					     record->uid };
 		event_put(s->events, &about, "Warning", "FailedScheduling", "Scheduling",

@@ -50,6 +50,7 @@ struct record { // a pod of ours that is not on a node yet
 	bool is_patching, is_queued;
 	struct record *next_queued;
 	int64_t patched_ms, transition_s;
+	int64_t event_ms; // of the last Event that says why it waits; 0: none yet
 	struct scheduler *scheduler;
 };
 

@@ -219,6 +219,11 @@ static const struct schema_field explain_fields[] = {
 	  .doc = "{\"tenant\",\"below_guarantee\",\"priority\",\"score\",\"factors\"}: its place "
 		 "among "
 		 "others." },
+	{ "preemption", SCHEMA_ANY,
+	  .doc = "{\"node\",\"leaving\",\"evictedBy\",\"queuedSince\"}: node kept for it and how "
+		 "many "
+		 "pods leave that first; for whom it has to leave; since when it is queued, if it "
+		 "replaces an evicted pod." },
 	{ "reasons", SCHEMA_OBJECTS, .required = true, .object = &reason_schema,
 	  .doc = "All reasons that hold now." },
 };

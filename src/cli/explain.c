@@ -33,6 +33,20 @@ static void print_queue(struct cli *cli, const json_t *queue)
 	}
 }
 
+static void print_preemption(struct cli *cli, const json_t *preemption)
+{
+	if (json_text(preemption, "node").len > 0)
+		printf("kept: node %s, when %lld pods have left it\n",
+		       cli_plain(cli, json_text(preemption, "node")),
+		       (long long)json_int(preemption, "leaving", 0));
+	if (json_text(preemption, "evictedBy").len > 0)
+		printf("evicted: makes room for %s\n",
+		       cli_plain(cli, json_text(preemption, "evictedBy")));
+	if (json_text(preemption, "queuedSince").len > 0)
+		printf("queued since: %s, as the evicted pod that it replaces\n",
+		       cli_plain(cli, json_text(preemption, "queuedSince")));
+}
+
 static void print_explain(struct cli *cli, const json_t *answer)
 {
 	if (cli->format == CLI_JSON) {
@@ -57,6 +71,7 @@ static void print_explain(struct cli *cli, const json_t *answer)
 			       ? cli_plain(cli, json_text(answer, "reserved.from"))
 			       : "an unknown time");
 	print_queue(cli, json_at(answer, "queue"));
+	print_preemption(cli, json_at(answer, "preemption"));
 	const json_t *reasons = json_at(answer, "reasons");
 	if (json_array_size(reasons) > 0)
 		cli_print(cli, reasons, reason_columns, ARRAY_COUNT(reason_columns));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemons/scheduler/scheduler.h"
 #include "daemons/scheduler/tenants.h"
+#include "feed/feed_budget.h"
 #include "sched/sched_queue.h"
 #include "sys/log.h"
 #include "sys/mac.h"
@@ -16,6 +17,7 @@ static const struct {
 	[CACHE_GPU_NODES] = { "/apis/gpuaas.io/v1alpha1/gpunodes", NULL, false },
 	[CACHE_NAMESPACES] = { "/api/v1/namespaces", NULL, true },
 	[CACHE_TENANTS] = { "/apis/gpuaas.io/v1alpha1/tenants", NULL, false },
+	[CACHE_BUDGETS] = { FEED_BUDGETS_PATH, NULL, true },
 };
 
 const char *cache_path(cache_kind kind)
@@ -90,10 +92,10 @@ static void refuse_object(struct scheduler *s, const struct kobj_pod *pod)
 }
 
 // By our own clock, which may be younger than the pod; 0: not known.
-static int64_t bound_ms_of(const struct scheduler *s, const struct kobj_pod *pod)
+static int64_t core_ms_of(const struct scheduler *s, int64_t wall_s)
 {
-	int64_t bound_s = feed_bound_s(pod), age_s = scheduler_wall_s(s) - bound_s;
-	return bound_s == 0 || age_s < 0 ? 0 : scheduler_now_ms(s) - 1000 * age_s;
+	int64_t age_s = scheduler_wall_s(s) - wall_s;
+	return wall_s == 0 || age_s < 0 ? 0 : scheduler_now_ms(s) - 1000 * age_s;
 }
 
 static void set_pod(struct scheduler *s, const struct kobj_pod *pod,
@@ -110,7 +112,8 @@ static void set_pod(struct scheduler *s, const struct kobj_pod *pod,
 		return;
 	}
 	adopt_plan(s, pod, &in);
-	in.bound_ms = bound_ms_of(s, pod);
+	in.bound_ms = core_ms_of(s, feed_bound_s(pod));
+	in.stay.checkpoint_ms = core_ms_of(s, feed_checkpoint_s(pod));
 	if (in.is_ours && in.node.len == 0)
 		(void)record_get(s, pod);
 	sched_pod_set(s->core, &in);
@@ -189,6 +192,22 @@ static struct str on_namespace(struct cache *cache, const struct watch_item *ite
 	return key;
 }
 
+static struct str on_budget(struct cache *cache, const struct watch_item *item)
+{
+	struct kobj_budget object;
+	struct sched_budget budget;
+	AUTO(json_decrefp) json_t *json = NULL;
+	struct scheduler *s = cache->scheduler;
+	if (!decode(cache, item, &KOBJ_BUDGET, NULL, &json, &object) ||
+	    !feed_budget(s->arena, &object, &budget))
+		return STR("");
+	if (item->event == WATCH_DELETED)
+		sched_budget_remove(s->core, budget.key);
+	else
+		sched_budget_set(s->core, &budget);
+	return budget.key;
+}
+
 static struct str on_tenant(struct cache *cache, const struct watch_item *item)
 {
 	struct scheduler *s = cache->scheduler;
@@ -239,6 +258,7 @@ static void forget(struct cache *cache, struct str key)
 	case CACHE_GPU_NODES: sched_devices_set(s->core, key, NULL, 0); break;
 	case CACHE_NAMESPACES: sched_namespace_remove(s->core, key); break;
 	case CACHE_TENANTS: sched_queue_remove(s->core, key); break;
+	case CACHE_BUDGETS: sched_budget_remove(s->core, key); break;
 	case CACHE_STORAGE:
 	case CACHE_KINDS: ASSERT(false);
 	}
@@ -263,7 +283,7 @@ static void on_object(struct cache *cache, const struct watch_item *item)
 							   const struct watch_item *) = {
 		[CACHE_PODS] = on_pod,           [CACHE_NODES] = on_node,
 		[CACHE_GPU_NODES] = on_gpu_node, [CACHE_NAMESPACES] = on_namespace,
-		[CACHE_TENANTS] = on_tenant,
+		[CACHE_TENANTS] = on_tenant,     [CACHE_BUDGETS] = on_budget,
 	};
 	bool is_storage = cache->kind >= CACHE_STORAGE;
 	struct str key = is_storage ? on_storage(cache, item) : HANDLERS[cache->kind](cache, item);

@@ -2,6 +2,7 @@
 // gpuaas-scheduler dump: what the scheduler would see now, as documents that gpuaas-sim reads. Pods
 // that are over and what servers keep for themselves (managedFields) are left out.
 #include "daemons/scheduler/scheduler.h"
+#include "feed/feed_budget.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@ static const struct list {
 	{ "PriorityClass", "scheduling.k8s.io/v1",
 	  "/apis/scheduling.k8s.io/v1/priorityclasses?limit=500" },
 	{ "Node", "v1", "/api/v1/nodes?limit=500" },
+	{ "PodDisruptionBudget", "policy/v1", FEED_BUDGETS_PATH "?limit=500" },
 	{ "GPUNode", "gpuaas.io/v1alpha1", "/apis/gpuaas.io/v1alpha1/gpunodes?limit=500" },
 	{ "Tenant", "gpuaas.io/v1alpha1", "/apis/gpuaas.io/v1alpha1/tenants?limit=500" },
 	{ "Pod", "v1",

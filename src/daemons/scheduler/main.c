@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "daemons/scheduler/evict.h"
 #include "daemons/scheduler/scheduler.h"
 #include "daemons/scheduler/tenants.h"
 #include "net/http_server.h"
@@ -38,6 +39,13 @@ static const char USAGE[] =
 	"size,\n"
 	"                                fair-share, deadline, as age=1000,size=-500; age-max and\n"
 	"                                deadline-within in seconds (none: by priority, then age)\n"
+	"  --preemption off|priority[,min-run=TIME][,delay=TIME][,per-minute=N][,grace-max=TIME]\n"
+	"                                whether pods of lower priority are evicted for higher "
+	"ones:\n"
+	"                                not before they have run so long, not before one has "
+	"waited\n"
+	"                                so long, so many at most, with so much grace at most\n"
+	"                                (priority,per-minute=60,grace-max=10m)\n"
 	"  --reclaim guaranteed|deserved what tenants may take back from each other (guaranteed)\n"
 	"  --log-level debug|info|warn|error\n"
 	"  --version, --help\n";
@@ -62,6 +70,7 @@ static int read_options(int argc, char **argv, struct options *options)
 		HALF_LIFE,
 		FACTORS,
 		RECLAIM,
+		PREEMPTION,
 		LEVEL,
 		VERSION,
 		HELP
@@ -76,6 +85,7 @@ static int read_options(int argc, char **argv, struct options *options)
 					      { "fair-share-half-life", 1, NULL, HALF_LIFE },
 					      { "priority-weights", 1, NULL, FACTORS },
 					      { "reclaim", 1, NULL, RECLAIM },
+					      { "preemption", 1, NULL, PREEMPTION },
 					      { "log-level", 1, NULL, LEVEL },
 					      { "version", 0, NULL, VERSION },
 					      { "help", 0, NULL, HELP },
@@ -91,6 +101,7 @@ static int read_options(int argc, char **argv, struct options *options)
 					[HALF_LIFE] = &options->half_life,
 					[FACTORS] = &options->factors,
 					[RECLAIM] = &options->reclaim,
+					[PREEMPTION] = &options->preemption,
 					[LEVEL] = &level };
 	int option;
 	while ((option = getopt_long(argc, argv, "", LONG, NULL)) != -1) {
@@ -164,7 +175,8 @@ static err_status start(struct scheduler *s, struct err *err)
 	s->queued_end = &s->queued;
 	s->wake = loop_timer_new(s->loop, scheduler_wake, s);
 	if (load_key(s, err) != ERR_OK || load_policy(s, err) != ERR_OK ||
-	    tenants_open(s, err) != ERR_OK || connect_api(s, err) != ERR_OK)
+	    tenants_open(s, err) != ERR_OK || evict_open(s, err) != ERR_OK ||
+	    connect_api(s, err) != ERR_OK)
 		return err->status;
 	s->events = event_sink_new(s->client, "gpuaas.io/scheduler", s->options->identity);
 	if (loop_handle_signals(s->loop, NULL, NULL, err) != ERR_OK ||
@@ -244,7 +256,8 @@ int main(int argc, char **argv)
 	struct options options = { .listen = "0.0.0.0:9401",
 				   .identity = host,
 				   .lease_namespace = "gpuaas-system",
-				   .scheduler_name = "gpuaas" };
+				   .scheduler_name = "gpuaas",
+				   .preemption = "priority,per-minute=60" };
 	int code = read_options(argc, argv, &options);
 	if (code >= 0)
 		return code;

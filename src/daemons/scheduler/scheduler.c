@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemons/scheduler/scheduler.h"
+#include "daemons/scheduler/evict.h"
 #include "daemons/scheduler/tenants.h"
 #include "sys/log.h"
 
@@ -17,8 +17,10 @@ static void act(struct scheduler *s, const struct sched_decision *decision)
 	s->counters.decisions[decision->verb]++;
 	if (decision->verb == SCHED_BIND)
 		bind_start(s, decision);
-	else
+	else if (decision->facts != NULL)
 		record_tell(s, decision);
+	if (decision->verb >= SCHED_NOMINATE)
+		evict_start(s, decision);
 }
 
 static void wake_later(struct scheduler *s)
@@ -87,6 +89,7 @@ void scheduler_on_acquired(void *arg, int64_t transitions)
 	s->core = sched_new(world_random(loop_world(s->loop)));
 	if (s->has_policy)
 		sched_policy_set(s->core, &s->policy);
+	sched_preempt_set(s->core, &s->preempt_rules);
 	tenants_begin(s);
 	s->counters.terms++;
 	log_kv(LOG_INFO, "leading", "identity", s->options->identity, NULL);
@@ -105,6 +108,7 @@ void scheduler_on_lost(void *arg)
 	log_kv(LOG_WARN, "no longer leading", "identity", s->options->identity, NULL);
 	claims_cancel_all(s);
 	bind_cancel_all(s);
+	evict_cancel_all(s);
 	cache_stop_all(s);
 	record_drop_all(s);
 	tenants_end(s);

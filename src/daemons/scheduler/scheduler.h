@@ -18,6 +18,7 @@ struct options {
 	const char *plan_key_file, *listen, *identity, *lease_namespace, *scheduler_name;
 	const char *policy;                        // name or file; NULL: the core's own
 	const char *half_life, *factors, *reclaim; // of queues, as texts
+	const char *preemption;
 	struct str log_level;
 	bool is_dump;
 };
@@ -28,6 +29,7 @@ typedef enum cache_kind {
 	CACHE_GPU_NODES,
 	CACHE_NAMESPACES,
 	CACHE_TENANTS,
+	CACHE_BUDGETS,
 	CACHE_STORAGE, // the first of FEED_STORAGES
 	CACHE_KINDS = CACHE_STORAGE + SCHED_STORAGES
 } cache_kind;
@@ -67,7 +69,8 @@ struct bind {
 
 struct counters {
 	uint64_t binds_ok, binds_failed, binds_unknown, patches, patch_failures, undecodable;
-	uint64_t decisions[SCHED_REFUSE + 1], terms;
+	uint64_t decisions[SCHED_EVICT + 1], terms;
+	uint64_t evictions[2], evictions_refused; // for a higher priority, by a gang
 	struct metric_histogram decide_s, bind_s;
 };
 
@@ -92,6 +95,9 @@ struct scheduler {
 	struct bind binds[BINDS_MAX];
 	size_t binds_in_flight;
 	struct claim_wait *claim_waits;
+	struct evict_set *evict_sets;
+	struct sched_preempt_rules preempt_rules;
+	int64_t grace_max_s;
 	int64_t doubt_until_ms; // binds of our last term may still happen until then
 	struct loop_timer *wake;
 	bool is_driving;   // a turn is on its way

@@ -4,7 +4,7 @@
 // a token that both derive from the plan's key. People ask the server, which checks their rights
 // first.
 #include "base/timefmt.h"
-#include "daemons/scheduler/scheduler.h"
+#include "daemons/scheduler/evict.h"
 #include "daemons/scheduler/tenants.h"
 
 #include "net/http_server.h"
@@ -115,7 +115,7 @@ static void put_counter(struct buf *out, const char *name, const char *help, uin
 
 static void put_work(const struct scheduler *s, struct buf *out)
 {
-	static const char *const VERBS[] = { "bind", "wait", "refuse" };
+	static const char *const VERBS[] = { "bind", "wait", "refuse", "nominate", "evict" };
 	const struct counters *c = &s->counters;
 	const struct {
 		const char *result;
@@ -166,6 +166,7 @@ static void respond_metrics(struct scheduler *s, struct http_exchange *exchange)
 	put_states(&counts, &out);
 	put_waits(s, &out);
 	put_work(s, &out);
+	evict_put_metrics(s, &out);
 	put_caches(s, &out);
 	tenants_put_metrics(s, &out);
 	metric_family(&out, "gpuaas_build_info", "gauge", "Version of the program.");
@@ -216,6 +217,7 @@ static void explain_put(struct scheduler *s, struct str namespace_, struct str n
 	if (explanation->reserved_node.len > 0)
 		put_reservation(s, explanation, out);
 	tenants_put_place(s, namespace_, name, out);
+	evict_put_view(s, namespace_, name, out);
 	buf_put_c(out, ",\"estimate\":null,\"reasons\":[");
 	for (size_t i = 0; i < explanation->facts.count; i++) {
 		struct sched_reason reason = sched_fact_text(s->core, namespace_, name,

@@ -1,0 +1,158 @@
+"""Preemption on a real API server, without nodes that run anything: what ends is deleted by the test."""
+import datetime
+import json
+import urllib.error
+
+import pytest
+from apiserver import ApiServer
+from scheduler_test import Scheduler, check_no_double, condition, prepare, wait_for
+
+GPUS = 8
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory):
+    with ApiServer(tmp_path_factory.mktemp("apiserver")) as server:
+        api = prepare(server)
+        for name, value in (("high", 1000), ("low", 10)):
+            api.call("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", {
+                "metadata": {"name": name}, "value": value})
+        yield api
+
+
+@pytest.fixture
+def scheduler(api, tmp_path):
+    one = Scheduler(api.server, tmp_path, "one")
+    wait_for("leading", one.is_leading)
+    yield one
+    one.end()
+    api.delete_pods()
+
+
+def add_pod(api, name, priority, gpus=GPUS, annotations=None, grace_s=30):
+    api.call("POST", "/api/v1/namespaces/a/pods", {
+        "metadata": {"name": name, "labels": {"app": priority}, "annotations": annotations or {}},
+        "spec": {"schedulerName": "gpuaas", "priorityClassName": priority, "terminationGracePeriodSeconds": grace_s,
+                 "containers": [{"name": "c", "image": "x",
+                                 "resources": {"limits": {"nvidia.com/gpu": str(gpus)}}}]}})
+
+
+def pod(api, name):
+    try:
+        return api.call("GET", f"/api/v1/namespaces/a/pods/{name}")
+    except urllib.error.HTTPError as error:
+        assert error.code == 404
+        return None
+
+
+def run(api, name):
+    """As its kubelet would say; a budget does not count pods that have not started."""
+    wait_for(f"{name} on a node", lambda: pod(api, name)["spec"].get("nodeName"))
+    api.call("PATCH", f"/api/v1/namespaces/a/pods/{name}/status", {"status": {
+        "phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}},
+        "application/strategic-merge-patch+json")
+
+
+def leaving(api):
+    return [p["metadata"]["name"] for p in api.pods() if p["metadata"].get("deletionTimestamp")]
+
+
+def fill(api, prefix):
+    """Four whole nodes of low pods; the work of number 2 is safe up to now."""
+    now = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=1)
+    for i in range(4):
+        safe = {"gpuaas.io/checkpointed-at": now.isoformat(timespec="seconds")} if i == 2 else {}
+        add_pod(api, f"{prefix}{i}", "low", annotations=safe)
+        run(api, f"{prefix}{i}")
+
+
+def test_the_cheapest_leaves_and_its_node_is_kept(api, scheduler):
+    fill(api, "low")
+    node = pod(api, "low2")["spec"]["nodeName"]
+    # What ran a while has something to lose.
+    wait_for("some work", lambda: datetime.datetime.now(datetime.timezone.utc).timestamp() % 3 > 2)
+    api.call("PATCH", "/api/v1/namespaces/a/pods/low2", {"metadata": {"annotations": {
+        "gpuaas.io/checkpointed-at": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}}},
+        "application/merge-patch+json")
+    add_pod(api, "high", "high", 4)
+    wait_for("an eviction", lambda: leaving(api))
+    assert leaving(api) == ["low2"]
+
+    def disrupted():
+        conditions = pod(api, "low2")["status"]["conditions"]
+        return next((c for c in conditions if c["type"] == "DisruptionTarget"
+                     and c["reason"] == "PreemptionByScheduler"), None)
+
+    told = wait_for("by whom and why", disrupted)
+    assert "a/high of higher priority" in told["message"] and node in told["message"], told
+    wait_for("nominated", lambda: pod(api, "high")["status"].get("nominatedNodeName") == node)
+    why = json.loads(scheduler.get("/explain/a/high"))
+    assert why["preemption"] == {"node": node, "leaving": 1}, why
+    assert "WaitsForEvicted" in [r["code"] for r in why["reasons"]], why
+    assert json.loads(scheduler.get("/explain/a/low2"))["preemption"]["evictedBy"] == "a/high"
+    wait_for("told", lambda: "WaitsForEvicted" in condition(pod(api, "high"))["message"])
+    # Nobody else gets the node, and nobody else has to leave.
+    add_pod(api, "other", "low")
+    wait_for("a reason", lambda: condition(pod(api, "other")).get("message"))
+    api.delete_pod("low2")
+    wait_for("the preemptor on it", lambda: pod(api, "high")["spec"].get("nodeName") == node)
+    check_no_double(api.pods())
+    assert leaving(api) == [] and not pod(api, "other")["spec"].get("nodeName")
+    assert scheduler.metric("gpuaas_scheduler_evictions_total") == 1
+    events = api.call("GET", "/apis/events.k8s.io/v1/namespaces/a/events")["items"]
+    told = {(e["reason"], e["regarding"]["name"]) for e in events}
+    assert {("Preempted", "low2"), ("Preempting", "high")} <= told, told
+
+
+def test_a_budget_keeps_them(api, scheduler):
+    fill(api, "low")
+    budget = "/apis/policy/v1/namespaces/a/poddisruptionbudgets"
+    made = api.call("POST", budget, {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+                                     "metadata": {"name": "all"},
+                                     "spec": {"minAvailable": 4, "selector": {"matchLabels": {"app": "low"}}}})
+
+    def allow(count):
+        api.call("PATCH", f"{budget}/all/status", {"status": {
+            "observedGeneration": made["metadata"]["generation"], "disruptionsAllowed": count, "currentHealthy": 4,
+            "desiredHealthy": 4 - count, "expectedPods": 4}}, "application/merge-patch+json")
+
+    allow(0)
+    add_pod(api, "high", "high")
+    wait_for("the reason", lambda: "LowerPriorityProtected on 4" in condition(pod(api, "high")).get("message", ""))
+    assert leaving(api) == []
+    allow(1)
+    wait_for("an eviction", lambda: leaving(api))
+    assert len(leaving(api)) == 1
+    assert api.call("GET", f"{budget}/all")["status"]["disruptionsAllowed"] == 0
+    victim = leaving(api)[0]
+    node = pod(api, victim)["spec"]["nodeName"]
+    add_pod(api, "second", "high")
+    wait_for("told", lambda: condition(pod(api, "second")).get("message"))
+    api.delete_pod(victim)
+    wait_for("the first on the node", lambda: pod(api, "high")["spec"].get("nodeName") == node)
+    assert leaving(api) == []
+    api.call("DELETE", f"{budget}/all")
+    wait_for("without a budget", lambda: leaving(api))
+
+
+def test_a_refused_eviction_is_given_up(api, scheduler):
+    """Two budgets for one pod: the API server never evicts it, and the core does not ask."""
+    add_pod(api, "low0", "low")
+    run(api, "low0")
+    budgets = "/apis/policy/v1/namespaces/a/poddisruptionbudgets"
+    for name in ("one", "two"):
+        made = api.call("POST", budgets, {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+                                          "metadata": {"name": name}, "spec": {
+                                              "minAvailable": 0, "selector": {"matchLabels": {"app": "low"}}}})
+        api.call("PATCH", f"{budgets}/{name}/status", {"status": {
+            "observedGeneration": made["metadata"]["generation"], "disruptionsAllowed": 1, "currentHealthy": 1,
+            "desiredHealthy": 0, "expectedPods": 1}}, "application/merge-patch+json")
+    for i in range(3):
+        add_pod(api, f"high{i}", "high")
+        run(api, f"high{i}")
+    add_pod(api, "high3", "high")
+    wait_for("told", lambda: "LowerPriorityProtected" in condition(pod(api, "high3")).get("message", ""))
+    assert leaving(api) == []
+    for name in ("one", "two"):
+        api.call("DELETE", f"{budgets}/{name}")
+    wait_for("it leaves now", lambda: leaving(api) == ["low0"])

@@ -121,6 +121,8 @@ def test_command_line(arguments, code, text):
     ("extraDeviceMounts:\n- {hostPath: /a, containerPath: /b}\n- {hostPath: /a, path: /b}\n",
      'line 3: extraDeviceMounts[1]: unknown field "path"'),
     ("usage: [\n", "line 2: "),
+    ("\nmode: both\n", "line 2: mode must be device-plugin or dra"),
+    ("mode: dra\ndra:\n  unhealthyEffect: Never\n", "line 3: dra.unhealthyEffect must be NoSchedule or NoExecute"),
 ])
 def test_bad_configuration_says_where(tmp_path, text, said):
     (tmp_path / "agent.yaml").write_text(text)
@@ -180,6 +182,19 @@ def test_a_configuration_that_comes_back_as_it_was(tmp_path):
         away.rename(file)
         wait_until(lambda: rig.metric("plugin_config_failing") == 0, "it is good again")
         assert rig.stop() == 0
+
+
+@pytest.mark.parametrize("mode, text, said", [
+    ({"mode": "dra"}, "version: v1\n", "mode dra needs an API server"),
+    ({"dra": {"nodes": "m, n"}}, "version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - {name: nvidia.com/gpu, replicas: 2}\n",
+     "mode dra gives whole GPUs to claims"),
+])
+def test_what_mode_dra_cannot_do(tmp_path, mode, text, said):
+    (tmp_path / "dp.yaml").write_text(text)
+    (tmp_path / "agent.yaml").write_text(json.dumps(mode))
+    run = subprocess.run([AGENT, "--node-name=n", f"--config={tmp_path}/agent.yaml", f"--config-file={tmp_path}/dp.yaml", "--kubeconfig=none",
+                          f"--state-dir={tmp_path}/state"], capture_output=True, text=True, timeout=30)
+    assert run.returncode != 0 and said in run.stderr, run
 
 
 def test_broken_configuration_at_start(tmp_path):

@@ -217,9 +217,10 @@ static void fill_layout(struct agent *agent, struct node_view *view)
 		view->memory_limit = dp_limit_name(agent->dp.share_limit);
 	if (agent->dp.has_shares && offer->hides_shares)
 		view->shares_why = agent_shares_why(agent);
+	bool is_dra = agent_is_dra(agent);
 	for (uint32_t slot = 0; slot < offer->count; slot++) {
 		view->shares[slot] = (struct node_share){
-			.resource = offer->gpus[slot].resource,
+			.resource = is_dra ? DRA_DRIVER : offer->gpus[slot].resource,
 			.held_back = agent->handovers[slot].is_dirty ? agent->handovers[slot].reason
 								     : NULL,
 			.replicas = offer->gpus[slot].replicas,
@@ -249,7 +250,8 @@ static bool node_view(void *arg, struct node_view *ret)
 				   .count = monitor_count(agent->monitor),
 				   .usage = meter_usage(agent->meter),
 				   .driver = monitor_driver(agent->monitor),
-				   .resource = agent->config.resource,
+				   .resource = agent_is_dra(agent) ? DRA_DRIVER
+								   : agent->config.resource,
 				   .machine = agent->machine,
 				   .is_driver_up = host.driver_up,
 				   .is_registered = plugin.is_registered || dra.is_registered };

@@ -14,6 +14,9 @@ struct ended {
 struct state {
 	struct ended *terminated;
 };
+struct pod_claim_of {
+	struct str name;
+};
 struct status_of {
 	struct str name;
 	struct state state;
@@ -23,6 +26,7 @@ struct pod_status {
 	struct str phase;
 	kobj_conditions conditions;
 	statuses containers, init_containers, ephemeral;
+	struct pod_claim_of *claim; // that the scheduler made for its resources
 };
 struct resources {
 	struct kobj_pairs limits;
@@ -62,6 +66,11 @@ static const struct kobj_field STATUS_OF_ROWS[] = {
 };
 static const struct kobj_table STATUS_OF =
 	KOBJ_TABLE_OF("ContainerStatus", struct status_of, STATUS_OF_ROWS, true);
+static const struct kobj_field POD_CLAIM_OF_ROWS[] = {
+	KOBJ_ROW("resourceClaimName", 2, KOBJ_TEXT, struct pod_claim_of, name),
+};
+static const struct kobj_table POD_CLAIM_OF = KOBJ_TABLE_OF(
+	"PodExtendedResourceClaimStatus", struct pod_claim_of, POD_CLAIM_OF_ROWS, true);
 static const struct kobj_field POD_STATUS_ROWS[] = {
 	KOBJ_ROW("phase", 1, KOBJ_TEXT, struct pod_status, phase),
 	KOBJ_SUB("conditions", 2, KOBJ_OBJECTS, struct pod_status, conditions, &KOBJ_CONDITION),
@@ -70,6 +79,8 @@ static const struct kobj_field POD_STATUS_ROWS[] = {
 		 &STATUS_OF),
 	KOBJ_SUB("ephemeralContainerStatuses", 13, KOBJ_OBJECTS, struct pod_status, ephemeral,
 		 &STATUS_OF),
+	KOBJ_SUB("extendedResourceClaimStatus", 18, KOBJ_OBJECT, struct pod_status, claim,
+		 &POD_CLAIM_OF),
 };
 static const struct kobj_table POD_STATUS =
 	KOBJ_TABLE_OF("PodStatus", struct pod_status, POD_STATUS_ROWS, true);
@@ -194,7 +205,7 @@ static err_status take_pod(const struct pod *pod, const char *resource, struct p
 	    !usage_text(facts->request, sizeof facts->request, request_of(meta)))
 		return err_set(err, ERR_INVALID, "pod with a name or label that is too long");
 	facts->deleted_s = meta->deleted_s;
-	facts->has_claims = pod->spec.claims.count > 0;
+	facts->has_claims = pod->spec.claims.count > 0 || pod->status.claim != NULL;
 	facts->plan = kobj_pairs_get(&meta->annotations, STR("gpuaas.io/devices"));
 	facts->plan_mac = kobj_pairs_get(&meta->annotations, STR("gpuaas.io/devices-mac"));
 	err_status status = take_containers(&pod->spec.init_containers, true, resource, facts, err);

@@ -91,6 +91,32 @@ static void check_requests(struct check *c)
 	}
 }
 
+static void check_claims(struct check *c)
+{
+	static const struct {
+		const char *name, *text;
+		bool has_claims;
+	} cases[] = {
+		{ "none", "\"spec\":{},\"status\":{\"phase\":\"Running\"}", false },
+		{ "named", "\"spec\":{\"resourceClaims\":[{\"name\":\"gpu\"}]}", true },
+		{ "made for its resources",
+		  "\"status\":{\"extendedResourceClaimStatus\":{\"resourceClaimName\":\"x\"}}",
+		  true },
+	};
+	for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+		AUTO(arena_freep) struct arena *arena = arena_new(1 << 20);
+		AUTO(buf_done) struct buf text = { 0 };
+		struct pod_facts facts;
+		buf_printf(&text, "{\"metadata\":{\"name\":\"p\",\"uid\":\"u\"},%s}",
+			   cases[i].text);
+		CHECK_INT(c, cases[i].name,
+			  pod_facts_read(arena, buf_str(&text), false, "nvidia.com/gpu", &facts,
+					 NULL),
+			  ERR_OK);
+		CHECK(c, cases[i].name, facts.has_claims == cases[i].has_claims);
+	}
+}
+
 int main(void)
 {
 	struct check c = { 0 };
@@ -99,6 +125,7 @@ int main(void)
 	static const char *const bad[] = { "", "[]", "{}", "{\"metadata\":{\"name\":\"p\"}}" };
 	check_times(&c);
 	check_requests(&c);
+	check_claims(&c);
 	for (size_t i = 0; i < ARRAY_COUNT(bad); i++)
 		CHECK(&c, "refused",
 		      pod_facts_read(arena, str_of(bad[i]), false, "nvidia.com/gpu", &facts,

@@ -492,6 +492,43 @@ static void check_energy(struct check *c)
 	CHECK_STR(c, "another boot", str_of(row.epoch), "anotherb-1");
 }
 
+// Pods that share a claim pay one after the other, however long the later ones have been waiting.
+static void check_shared_claim(struct check *c)
+{
+	struct usage *usage = new_usage(true);
+	struct pod_facts first = facts_of(0), second = facts_of(3);
+	struct usage_holder holder = { .pod_uid = str_of(first.uid),
+				       .namespace_ = str_of(first.namespace_),
+				       .pod = str_of(first.name),
+				       .container = STR("main"),
+				       .gpu = STR("GPU-0"),
+				       .is_of_claim = true };
+	book.count = 0;
+	first.scheduled_s = 10;
+	second.scheduled_s = 20;
+	usage_show(usage, &holder, 12);
+	tell_pod(usage, &first);
+	tell_pod(usage, &second);
+	usage_step(usage, 30);
+	first.is_terminal = true;
+	first.finished_s = 100;
+	tell_pod(usage, &first);
+	usage_step(usage, 101);
+	holder.pod_uid = str_of(second.uid);
+	holder.pod = str_of(second.name);
+	usage_show(usage, &holder, 105);
+	tell_pod(usage, &second);
+	usage_step(usage, 110);
+	CHECK_INT(c, "events", book.count, 3);
+	CHECK_INT(c, "the first begins as scheduled", book.events[0].t_s, 10);
+	CHECK_INT(c, "and ends", book.events[1].t_s, 100);
+	CHECK(c, "then the second",
+	      book.events[2].type == EVENT_BOUND &&
+		      strcmp(book.events[2].pod_uid, second.uid) == 0);
+	CHECK_INT(c, "not before the end of the first", book.events[2].t_s, 100);
+	usage_free(usage);
+}
+
 int main(void)
 {
 	struct check c = { 0 };
@@ -500,6 +537,7 @@ int main(void)
 	check_migs(&c);
 	check_odd(&c);
 	check_shares(&c);
+	check_shared_claim(&c);
 	check_late_tenant(&c);
 	check_energy(&c);
 	buf_done(&disk.snapshot);

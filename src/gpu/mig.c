@@ -115,6 +115,7 @@ bool mig_state_check(const struct mig_state *mig)
 		    !is_text(instance->profile, sizeof instance->profile) ||
 		    (instance->uuid[0] != '\0' && !gpu_is_uuid(str_of(instance->uuid))) ||
 		    !is_span(instance->start, instance->size) || instance->slices == 0 ||
+		    instance->has_use > 1 || instance->use_milli > 1000 ||
 		    instance->slices > instance->size)
 			return false;
 	}

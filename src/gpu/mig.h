@@ -30,6 +30,7 @@ struct mig_instance {
 	uint32_t start, size, slices;
 	uint32_t multiprocessors, copy_engines, decoders, encoders, jpegs, ofas;
 	uint64_t memory_mib, used_mib, free_mib, reserved_mib;
+	uint32_t has_use, use_milli; // part of the time that its compute is busy, where it is told
 };
 
 struct mig_state {                       // of one GPU

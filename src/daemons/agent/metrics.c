@@ -132,6 +132,8 @@ static bool part_value(const struct mig_instance *instance, enum gpu_field field
 		*ret = (int64_t)instance->used_mib;
 	else if (field == GPU_FIELD_FB_RESERVED_MIB)
 		*ret = (int64_t)instance->reserved_mib;
+	else if (field == GPU_FIELD_PROF_GRAPHICS && instance->has_use != 0)
+		*ret = (int64_t)instance->use_milli * (GPU_RATIO / 1000);
 	else
 		return false;
 	return true;

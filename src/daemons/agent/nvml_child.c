@@ -39,6 +39,7 @@ struct worker {
 	struct gpu_info info;
 	struct mig_state mig; // profiles of the board, once they were read
 	struct nvml_perf perf;
+	struct nvml_mig_perf mig_perf;
 };
 
 static struct child {
@@ -104,8 +105,10 @@ static nvml_return read_mig(struct worker *worker, struct mig_state *ret)
 {
 	nvml_return result =
 		nvml_read_mig(&child.lib, worker->device, &worker->info, &worker->mig, ret);
-	if (result == NVML_SUCCESS)
-		worker->mig = *ret;
+	if (result != NVML_SUCCESS)
+		return result;
+	nvml_read_mig_perf(&child.lib, worker->device, &worker->mig_perf, ret);
+	worker->mig = *ret;
 	return result;
 }
 

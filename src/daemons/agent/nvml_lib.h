@@ -61,6 +61,8 @@
 	X(gpm_alloc, "nvmlGpmSampleAlloc", (struct nvml_gpm_sample **))                            \
 	X(gpm_free, "nvmlGpmSampleFree", (struct nvml_gpm_sample *))                               \
 	X(gpm_sample, "nvmlGpmSampleGet", (struct nvml_device *, struct nvml_gpm_sample *))        \
+	X(gpm_mig_sample, "nvmlGpmMigSampleGet",                                                   \
+	  (struct nvml_device *, uint32_t, struct nvml_gpm_sample *))                              \
 	X(gpm_metrics, "nvmlGpmMetricsGet", (struct nvml_gpm_metrics *))                           \
 	X(field_values, "nvmlDeviceGetFieldValues",                                                \
 	  (struct nvml_device *, int, struct nvml_field_value *))                                  \

@@ -202,3 +202,96 @@ void nvml_read_perf(const struct nvml_lib *lib, struct nvml_device *device, stru
 			gpu_reading_set(ret, (enum gpu_field)i, perf->slow.values[i]);
 	}
 }
+
+static void free_place(const struct nvml_lib *lib, struct nvml_mig_perf *perf, size_t i)
+{
+	for (size_t j = 0; j < 2; j++) {
+		if (perf->places[i].samples[j] != NULL)
+			(void)lib->gpm_free(perf->places[i].samples[j]);
+		perf->places[i].samples[j] = NULL;
+	}
+	perf->places[i].is_used = perf->places[i].has_first = false;
+}
+
+// The place of the instance, else a free one with room for its samples; MIG_INSTANCES_MAX: none.
+static size_t place_of(const struct nvml_lib *lib, struct nvml_mig_perf *perf, uint32_t gi)
+{
+	size_t found = MIG_INSTANCES_MAX;
+	for (size_t i = 0; i < MIG_INSTANCES_MAX; i++) {
+		if (perf->places[i].is_used && perf->places[i].gi == gi)
+			return i;
+		if (!perf->places[i].is_used)
+			found = i;
+	}
+	if (found == MIG_INSTANCES_MAX)
+		return found;
+	perf->places[found].is_used = true;
+	perf->places[found].gi = gi;
+	for (size_t j = 0; j < 2; j++) {
+		if (lib->gpm_alloc(&perf->places[found].samples[j]) == NVML_SUCCESS)
+			continue;
+		perf->places[found].samples[j] = NULL;
+		free_place(lib, perf, found);
+		return MIG_INSTANCES_MAX;
+	}
+	return found;
+}
+
+static bool has_gi(const struct mig_state *mig, uint32_t gi)
+{
+	for (uint32_t i = 0; i < mig->instance_count; i++) {
+		if (mig->instances[i].gi == gi && mig->instances[i].uuid[0] != '\0')
+			return true;
+	}
+	return false;
+}
+
+static void read_use(const struct nvml_lib *lib, struct nvml_device *device,
+		     struct nvml_mig_perf *perf, size_t place, struct mig_instance *instance)
+{
+	_Alignas(struct nvml_gpm_metrics) char
+		room[sizeof(struct nvml_gpm_metrics) + sizeof(struct nvml_gpm_metric)] = { 0 };
+	struct nvml_gpm_metrics *metrics = (void *)room;
+	bool had_first = perf->places[place].has_first;
+	struct nvml_gpm_sample **samples = perf->places[place].samples;
+	struct nvml_gpm_sample *first = samples[0], *second = samples[1];
+	perf->places[place].has_first =
+		lib->gpm_mig_sample(device, instance->gi, had_first ? second : first) ==
+		NVML_SUCCESS;
+	if (!had_first || !perf->places[place].has_first)
+		return;
+	samples[0] = second;
+	samples[1] = first;
+	metrics->version = 1;
+	metrics->count = 1;
+	metrics->first = first;
+	metrics->second = second;
+	metrics->metrics[0].id = gpm[0].id; // graphics and compute
+	double percent = lib->gpm_metrics(metrics) == NVML_SUCCESS ? metrics->metrics[0].value : -1;
+	if (metrics->metrics[0].status != NVML_SUCCESS || !isfinite(percent) || percent < 0)
+		return;
+	instance->has_use = 1;
+	instance->use_milli = (uint32_t)((percent > 100 ? 100 : percent) * 10 + 0.5);
+}
+
+void nvml_read_mig_perf(const struct nvml_lib *lib, struct nvml_device *device,
+			struct nvml_mig_perf *perf, struct mig_state *mig)
+{
+	struct nvml_gpm_support support = { .version = 1 };
+	if (!has_gpm(lib) || lib->gpm_mig_sample == NULL)
+		return;
+	for (size_t i = 0; i < MIG_INSTANCES_MAX; i++) {
+		if (perf->places[i].is_used && !has_gi(mig, perf->places[i].gi))
+			free_place(lib, perf, i);
+	}
+	if (mig->instance_count == 0 || lib->gpm_support(device, &support) != NVML_SUCCESS ||
+	    support.is_supported == 0)
+		return;
+	for (uint32_t i = 0; i < mig->instance_count; i++) {
+		if (mig->instances[i].uuid[0] == '\0')
+			continue;
+		size_t place = place_of(lib, perf, mig->instances[i].gi);
+		if (place < MIG_INSTANCES_MAX)
+			read_use(lib, device, perf, place, &mig->instances[i]);
+	}
+}

@@ -7,6 +7,7 @@
 
 #include "daemons/agent/nvml_lib.h"
 #include "gpu/field.h"
+#include "gpu/mig.h"
 
 struct nvml_perf {
 	bool is_asked;                      // whether the device has profiling counters
@@ -18,5 +19,17 @@ struct nvml_perf {
 	struct gpu_reading slow;
 };
 
+// The same counters of GPU instances, by id; an instance that has gone gives its place away.
+struct nvml_mig_perf {
+	struct {
+		bool is_used, has_first;
+		uint32_t gi;
+		struct nvml_gpm_sample *samples[2];
+	} places[MIG_INSTANCES_MAX];
+};
+
+// Fills has_use and use_milli of the instances; nothing where the device has no counters.
+void nvml_read_mig_perf(const struct nvml_lib *lib, struct nvml_device *device,
+			struct nvml_mig_perf *perf, struct mig_state *mig);
 void nvml_read_perf(const struct nvml_lib *lib, struct nvml_device *device, struct nvml_perf *perf,
 		    uint64_t now_ns, struct gpu_reading *ret);

@@ -43,9 +43,13 @@ void portion_by_instance(struct portion *portions, size_t count, const struct mi
 				       ? weight_of(portions[j].holder)
 				       : 0;
 		for (size_t j = 0; j < count; j++) {
-			if ((portions[j].holder->mig_starts >> instance->start & 1) != 0)
-				portions[j].memory_mib += part_of(
-					instance->used_mib, weight_of(portions[j].holder), sum);
+			if ((portions[j].holder->mig_starts >> instance->start & 1) == 0)
+				continue;
+			uint64_t use = part_of(instance->use_milli, instance->slices, mig->slices);
+			portions[j].util_milli +=
+				(uint32_t)part_of(use, weight_of(portions[j].holder), sum);
+			portions[j].memory_mib +=
+				part_of(instance->used_mib, weight_of(portions[j].holder), sum);
 		}
 	}
 }

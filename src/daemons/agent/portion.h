@@ -17,8 +17,8 @@ struct portion {
 // Both fill util and memory of the portions, whose holders are given. What is used belongs to
 // those who hold the GPU, in the ratio of their shares.
 void portion_by_share(struct portion *portions, size_t count, const struct portion *device);
-// Memory alone, of a GPU in MIG mode, which tells no utilization: what each instance uses belongs
-// to those who hold it.
+// Of a GPU in MIG mode: what each instance uses belongs to those who hold it. Utilization counts
+// by its part of the GPU's compute slices; where the driver tells none it stays 0.
 void portion_by_instance(struct portion *portions, size_t count, const struct mig_state *mig);
 // Memory is what the pod's processes have; utilization that of its processes, or where the
 // driver tells none, by the shares of those that have processes. A single holder has all.

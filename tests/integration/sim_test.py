@@ -81,6 +81,24 @@ def test_the_head_of_the_queue_gets_a_node(tmp_path):
         assert reserved["have"] == f"{100 - first['t_ms'] // 1000} s" and "whole" not in json.dumps(first)
 
 
+def test_gangs_start_whole_at_the_reserved_instant(tmp_path):
+    out = tmp_path / "decisions.jsonl"
+    done = sim("run", ROOT / "tests" / "scenario" / "gangs.yaml", "--out", out)
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    starts = {d["pod"].split("/")[1]: d["t_ms"] // 1000 for d in lines if d["verb"] == "bind"}
+    assert starts == {"x1": 0, "x2": 0, "passes": 20, "train-0": 100, "train-1": 100, "train-2": 100, "too-long": 160,
+                      "short-0": 320, "short-1": 320, "nobody-waits": 501}
+
+    def first(pod, code):
+        return next(r for d in lines if d["pod"] == f"default/{pod}" for r in d["reasons"] if r["code"] == code)
+    assert (first("train-0", "GangDoesNotFit")["need"], first("train-0", "GangDoesNotFit")["have"]) == ("3 pods", "1 pod")
+    assert first("too-long", "ReservedForHead")["have"] == "50 s"
+    assert first("short-0", "GangIncomplete")["need"] == "2 pods"
+    assert first("says-3", "GangContradiction")["need"] == "gpuaas.io/gang-min 2"
+    assert first("rack-0", "GangDoesNotFit")["need"] == "3 pods with one rack"
+
+
 def test_the_same_seed_gives_the_same_bytes(tmp_path):
     outs = [tmp_path / f"{i}.jsonl" for i in range(3)]
     for out, seed in zip(outs, (3, 3, 4)):

@@ -330,7 +330,11 @@ static struct share sum_of(struct late *late, size_t first)
 			return (struct share){ 0 }; // told with the first
 		share_add(&sum, &other->share);
 	}
-	return sum;
+	// Containers start one after the other; what they will have is the pod's from the first on.
+	const struct pods_item *item = NULL;
+	if (late->config.pods != NULL)
+		item = pods_find(late->config.pods, grant->holder.uid);
+	return item == NULL || item->plan == NULL ? sum : plan_share_sum(item->plan, grant->uuid);
 }
 
 void late_show(struct late *late)

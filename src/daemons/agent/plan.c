@@ -74,3 +74,16 @@ bool plan_share(const struct plan *plan, const char *container, share_kind kind,
 	}
 	return false;
 }
+
+struct share plan_share_sum(const struct plan *plan, const char *uuid)
+{
+	struct share sum = { 0 };
+	share_kind kind;
+	for (size_t i = 0; i < plan->count; i++) {
+		const struct plan_device *device = &plan->devices[i];
+		if (strcmp(device->uuid, uuid) == 0 &&
+		    share_kind_of(str_of(device->resource), &kind))
+			share_add(&sum, &device->share);
+	}
+	return sum;
+}

@@ -29,3 +29,5 @@ size_t plan_of(const struct plan *plan, const char *container, const char *resou
 // The share that the container gets for a resource of shares; false: none.
 MUST_USE bool plan_share(const struct plan *plan, const char *container, share_kind kind,
 			 const char **ret_uuid, struct share *ret_share);
+// All shares of that GPU, of whatever container.
+struct share plan_share_sum(const struct plan *plan, const char *uuid);

@@ -302,6 +302,30 @@ static void check_plans(struct check *c)
 	}
 }
 
+static void check_shares_of_plans(struct check *c)
+{
+#define SHARE(container, resource, uuid, milli, mib)                                               \
+	"{\"container\":\"" container "\",\"resource\":\"gpuaas.io/" resource                      \
+	"\",\"uuid\":\"" uuid "\",\"milli\":" milli ",\"memory_mib\":" mib "}"
+	static const char text[] = "[" SHARE("a", "gpu-milli", "GPU-1", "300", "0") "," SHARE(
+		"a", "gpu-memory", "GPU-1", "0", "1024") "," SHARE("b", "gpu-milli", "GPU-1", "200",
+								   "16384") "]";
+	struct plan plan;
+	const char *uuid = NULL;
+	struct share share = { 0 };
+	CHECK_INT(c, "shares", plan_parse(str_of(text), &plan, NULL), ERR_OK);
+	CHECK(c, "by memory", plan_share(&plan, "a", SHARE_BY_MEMORY, &uuid, &share));
+	CHECK_INT(c, "its part", share.memory_mib, 1024);
+	CHECK_STR(c, "its GPU", str_of(uuid), "GPU-1");
+	CHECK(c, "none", !plan_share(&plan, "b", SHARE_BY_MEMORY, &uuid, &share));
+	CHECK_INT(c, "of all containers", plan_share_sum(&plan, "GPU-1").milli, 500);
+	CHECK_INT(c, "of all containers", plan_share_sum(&plan, "GPU-1").memory_mib, 17408);
+	CHECK_INT(c, "of another", plan_share_sum(&plan, "GPU-2").milli, 0);
+	CHECK_INT(c, "negative",
+		  plan_parse(STR("[" SHARE("a", "gpu-milli", "GPU-1", "-1", "0") "]"), &plan, NULL),
+		  ERR_INVALID);
+}
+
 int main(void)
 {
 	struct check c = { 0 };
@@ -312,5 +336,6 @@ int main(void)
 	check_many(&c);
 	check_topology(&c);
 	check_plans(&c);
+	check_shares_of_plans(&c);
 	return check_done(&c);
 }

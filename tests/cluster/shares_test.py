@@ -191,6 +191,9 @@ def test_a_request_for_a_share(configured):
     assert admin.get("/v1/tenants/parts")["usage"]["gpu_milli"] == 501
     for name in ("rest", "more"):
         admin.call("DELETE", f"/v1/requests/parts.{name}")
+    wait_for("no pod is left", lambda: not cluster.json("-n", "parts", "get", "pods")["items"]
+             or all(p["status"]["phase"] in ("Succeeded", "Failed") for p in cluster.json("-n", "parts", "get", "pods")["items"]), 90)
+    admin.call("DELETE", "/v1/tenants/parts")
 
 
 def test_what_is_over_leaves_nothing(configured):

@@ -124,6 +124,8 @@ def test_what_is_held_stays(configured):
     wait_for("refused", lambda: layout(cluster).get("migConfig") == FULL and layout(cluster)["migConfigState"] == "failed")
     assert "in use" in layout(cluster)["migConfigReason"]
     wait_for("failed", lambda: state(cluster) == "failed")
+    conditions = cluster.json("get", "gpunode", NODE)["status"]["conditions"]
+    assert [c["status"] for c in conditions if c["type"] == "MIGLayoutApplied"] == ["False"]
     assert devices(cluster) == before and amounts(cluster) == had
     choose(cluster, GROWN)
     wait_for("a slice more while others run",

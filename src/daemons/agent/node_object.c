@@ -205,8 +205,8 @@ struct condition {
 };
 
 static const char *const condition_types[NODE_CONDITIONS] = {
-	"DriverReady", "DevicePluginRegistered", "DevicesHealthy", "VersionsCompatible",
-	"SharesOffered"
+	"DriverReady",        "DevicePluginRegistered", "DevicesHealthy",
+	"VersionsCompatible", "SharesOffered",          "MIGLayoutApplied"
 };
 
 const char *node_object_condition_type(size_t condition)
@@ -253,6 +253,24 @@ static void fill_versions(const struct node_view *view, struct condition *out)
 			       worst->text);
 }
 
+// Whether a layout of MIG devices is wanted here; it may stand nowhere yet.
+static bool has_mig_config(const struct node_view *view)
+{
+	return view->apply != NULL && view->apply->name[0] != '\0';
+}
+
+static void fill_layout_condition(const struct node_view *view, struct condition *out)
+{
+	const char *state = has_mig_config(view) ? mig_apply_state(view->apply) : "";
+	*out = (struct condition){ .good = "Applied",
+				   .bad = "Failed",
+				   .is_true = strcmp(state, "failed") != 0 };
+	if (has_mig_config(view))
+		(void)snprintf(out->message, sizeof out->message, "%.60s: %s%s%.160s",
+			       view->apply->name, state, view->apply->reason[0] == '\0' ? "" : ", ",
+			       view->apply->reason);
+}
+
 static void fill_conditions(const struct node_view *view, struct condition out[NODE_CONDITIONS])
 {
 	size_t known = 0, healthy = 0;
@@ -276,6 +294,7 @@ static void fill_conditions(const struct node_view *view, struct condition out[N
 	(void)snprintf(out[2].message, sizeof out[2].message, "%zu of %zu devices are healthy",
 		       healthy, known);
 	fill_versions(view, &out[3]);
+	fill_layout_condition(view, &out[5]);
 	out[4] = (struct condition){ .good = "Offered",
 				     .bad = "NotOffered",
 				     .is_true = view->shares_why == NULL };
@@ -341,12 +360,6 @@ static void put_condition(struct buf *out, const char *type, const struct condit
 	buf_printf(out, ",\"lastTransitionTime\":\"%s\"}", since);
 }
 
-// Whether a layout is wanted here; it may stand nowhere yet.
-static bool has_mig_config(const struct node_view *view)
-{
-	return view->apply != NULL && view->apply->name[0] != '\0';
-}
-
 static void put_layout(struct buf *out, const struct node_view *view)
 {
 	buf_printf(out, ",\"layout\":{\"sharing\":\"%s\",\"mig\":\"%s\"",
@@ -384,8 +397,11 @@ void node_object_put_status(struct buf *out, const struct node_view *view,
 		put_layout(out, view);
 	put_problems(out, view);
 	buf_put_c(out, ",\"conditions\":[");
-	size_t count = view->memory_limit == NULL ? NODE_CONDITIONS - 1 : NODE_CONDITIONS;
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < NODE_CONDITIONS; i++) {
+		bool is_none = (i == 4 && view->memory_limit == NULL) ||
+			       (i == 5 && !has_mig_config(view));
+		if (is_none)
+			continue;
 		buf_put_c(out, i == 0 ? "" : ",");
 		put_condition(out, condition_types[i], &conditions[i], conditions_t[i]);
 	}

@@ -50,9 +50,9 @@ struct node_view {
 };
 
 // Bodies of server-side apply. conditions_t: RFC 3339 of the last change of each condition,
-// in the order DriverReady, DevicePluginRegistered, DevicesHealthy, VersionsCompatible, and
-// SharesOffered where shares are configured.
-enum { NODE_CONDITIONS = 5 };
+// in the order DriverReady, DevicePluginRegistered, DevicesHealthy, VersionsCompatible,
+// SharesOffered where shares are configured, MIGLayoutApplied where a layout is wanted.
+enum { NODE_CONDITIONS = 6 };
 void node_object_put(struct buf *out, const struct node_view *view);
 void node_object_put_status(struct buf *out, const struct node_view *view,
 			    const char *const conditions_t[NODE_CONDITIONS]);

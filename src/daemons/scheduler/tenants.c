@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 
+#define WRITE_FIRST_NS UINT64_C(5000000000)
 #define WRITE_EVERY_NS UINT64_C(60000000000)
 #define OTHERS STR("~others") // all namespaces without a queue
 enum { ROWS_MAX = 16384, MS_PER_S = 1000, SECONDS_PER_HOUR = 3600, MILLI = 1000 };
@@ -93,7 +94,7 @@ void tenants_begin(struct scheduler *s)
 	sched_half_life_set(s->core, s->tenants->half_life_s);
 	sched_factors_set(s->core, &factors);
 	sched_reclaim_set(s->core, s->tenants->reclaims_deserved);
-	loop_timer_set(s->tenants->timer, WRITE_EVERY_NS);
+	loop_timer_set(s->tenants->timer, WRITE_FIRST_NS);
 }
 
 void tenants_end(struct scheduler *s)

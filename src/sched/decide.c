@@ -44,7 +44,7 @@ static bool may_fit(struct sched *sched, struct shape *shape)
 	for (uint32_t i = 0; i < sched->touched_count; i++) {
 		const struct node *node = sched->nodes[sched->touched[i]];
 		if (shape_is_static_fit(shape, node->slot) && filter_has_room(sched, shape, node) &&
-		    (preempt_kept(sched, shape, node) != NULL ||
+		    (preempt_kept(sched, shape, node, NULL) != NULL ||
 		     reserve_allows(sched, first_pod(shape), node) ||
 		     tree_find_short(&shape->waiting, reserve_window_s(sched, node)) != NULL))
 			return true;
@@ -222,6 +222,19 @@ static struct node *find_node(struct sched *sched, struct pod *pod)
 	return node;
 }
 
+// On the node that is kept for it.
+static struct node *fit_kept(struct sched *sched, struct pod *pod)
+{
+	struct node *node = map_find(sched->node_by_name, pod->nominated);
+	struct affinity *affinity = affinity_new(sched, pod);
+	struct check check = {
+		.sched = sched, .pod = pod, .shape = pod->shape, .affinity = affinity
+	};
+	bool fits = node != NULL && filter_fits(&check, node);
+	affinity_free(affinity);
+	return fits ? node : NULL;
+}
+
 // The first of the shape, one that has a node kept, or the first that is short enough for a node
 // which is reserved for one before it.
 static struct pod *pick(struct sched *sched, struct shape *shape, struct node **ret_node)
@@ -229,9 +242,12 @@ static struct pod *pick(struct sched *sched, struct shape *shape, struct node **
 	struct pod *pod = first_pod(shape);
 	int64_t most_s = 0;
 	*ret_node = find_node(sched, pod);
-	struct pod *kept = *ret_node == NULL ? preempt_kept(sched, shape, NULL) : NULL;
-	if (kept != NULL && kept != pod && (*ret_node = find_node(sched, kept)) != NULL)
-		return kept;
+	struct pod *kept = NULL;
+	while (*ret_node == NULL && (kept = preempt_kept(sched, shape, NULL, kept)) != NULL) {
+		*ret_node = fit_kept(sched, kept);
+		if (*ret_node != NULL)
+			return kept;
+	}
 	for (size_t i = 0; *ret_node == NULL && i < sched->head_count; i++) {
 		const struct node *node;
 		for (size_t k = 0; (node = reserve_node(sched->heads[i], k)) != NULL; k++) {

@@ -175,10 +175,12 @@ bool preempt_makes_room(const struct sched *sched, const struct pod *pod, const 
 	return (has_made && str_eq(pod->nominated, node->name)) || sched->preempt->trying == pod;
 }
 
-struct pod *preempt_kept(struct sched *sched, const struct shape *shape, const struct node *node)
+struct pod *preempt_kept(struct sched *sched, const struct shape *shape, const struct node *node,
+			 const struct pod *after)
 {
 	const struct link *head = &sched->preempt->keeps;
-	for (const struct link *at = head->next; at != head; at = at->next) {
+	const struct link *at = after == NULL ? head->next : after->keep->in_keeps.next;
+	for (; at != head; at = at->next) {
 		struct pod *pod = LINK_OF((uintptr_t)at, struct keep, in_keeps)->pod;
 		const struct node *kept = map_find(sched->node_by_name, pod->nominated);
 		if (pod->shape == shape && kept != NULL && (node == NULL || node == kept) &&
@@ -186,6 +188,18 @@ struct pod *preempt_kept(struct sched *sched, const struct shape *shape, const s
 			return pod;
 	}
 	return NULL;
+}
+
+bool preempt_is_kept_from(const struct pod *pod, const struct node *node)
+{
+	const struct link *head = &node->nominated;
+	for (const struct link *at = head->next; at != head; at = at->next) {
+		const struct pod *kept = LINK_OF((uintptr_t)at, struct pod, in_nominated);
+		if (kept != pod && kept->keep != NULL && kept->keep->has_victims &&
+		    kept->key.priority >= pod->key.priority)
+			return true;
+	}
+	return false;
 }
 
 bool preempt_keeps(const struct pod *pod) { return pod->keep != NULL && pod->keep->is_own; }
@@ -389,7 +403,7 @@ struct turn {
 static void stand(struct sched *sched, struct turn *turn, struct pod *pod)
 {
 	if (pod == NULL || pod->keep != NULL || !preempt_may_ask(pod) ||
-	    !pod_has_lower(sched, pod->key.priority))
+	    !(pod_has_lower(sched, pod->key.priority) || queues_are_used(sched->queueing->queues)))
 		return;
 	int64_t at_ms =
 		max_i64(due_ms(sched, pod->shape), pod->since_ms + sched->preempt->rules.delay_ms);
@@ -424,7 +438,7 @@ static bool try_pod(struct sched *sched, struct pod *pod, struct sched_decision 
 	bool is_again = pod->shape->again.failures > 0;
 	bool was_protected = (facts_codes(facts) & code_bit(SCHED_CODE_LOWER_PROTECTED)) != 0;
 	if (choice.node == NULL) {
-		put_off(sched, pod, victims_ripe_ms(sched, pod->key.priority));
+		put_off(sched, pod, victims_ripe_ms(sched, pod));
 		if (is_again && was_protected) // who was protected may be so no longer
 			look_again(sched, pod);
 		return false;

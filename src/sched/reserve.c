@@ -68,7 +68,9 @@ static struct node *choose(struct sched *sched, size_t head_no, int64_t *ret_sta
 	for (uint32_t slot = 0; slot < sched->slot_count; slot++) {
 		int64_t start_ms = head->starts_ms[slot];
 		if (start_ms == IMPOSSIBLE_MS || start_ms > best_start_ms ||
-		    is_taken(sched, head_no, slot) || !is_near(sched, affinity, slot))
+		    is_taken(sched, head_no, slot) ||
+		    preempt_is_kept_from(head->pod, sched->nodes[slot]) ||
+		    !is_near(sched, affinity, slot))
 			continue;
 		bool is_told = start_ms != SCHED_NEVER_MS;
 		int64_t missing = is_told ? 0 : reserve_shortfall(sched, shape, slot);

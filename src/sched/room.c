@@ -95,7 +95,7 @@ static bool is_lower(const struct check *check, const struct pod *pod)
 static bool is_victim(const struct check *check, const struct pod *pod)
 {
 	return victims_is_leaving(check->sched, pod) ||
-	       victims_may_take(check->sched, pod, check->pod->key.priority);
+	       victims_may_take(check->sched, pod, check->pod);
 }
 
 static int64_t held_by(const struct check *check, const struct node *node, uint32_t dim,

@@ -8,6 +8,7 @@
 
 #include "sched/gang.h"
 #include "sched/hold.h"
+#include "sched/queueing.h"
 #include "sched/stock.h"
 
 #include <stdlib.h>
@@ -49,10 +50,18 @@ int64_t victims_lost_ms(const struct sched *sched, const struct pod *pod)
 	return max_i64(sched->now_ms - max_i64(pod->bound_ms, safe_ms), 0);
 }
 
-static bool is_of_lower(const struct pod *pod, int64_t priority)
+// Of another queue, which may have to give back what is not its own, whatever the priorities.
+static bool is_foreign(const struct sched *sched, const struct pod *pod, const struct pod *claimant)
 {
+	return pod->queue != claimant->queue && queues_are_used(sched->queueing->queues);
+}
+
+static bool is_within_reach(const struct sched *sched, const struct pod *pod,
+			    const struct pod *claimant)
+{
+	bool is_lower = pod->key.priority < claimant->key.priority;
 	return pod->state == SCHED_STATE_BOUND && pod->is_ours && !pod->is_terminating &&
-	       pod->fate == NULL && pod->key.priority < priority;
+	       pod->fate == NULL && (is_lower || is_foreign(sched, pod, claimant));
 }
 
 static int64_t ripe_ms(const struct sched *sched, const struct pod *pod)
@@ -60,16 +69,20 @@ static int64_t ripe_ms(const struct sched *sched, const struct pod *pod)
 	return max_i64(pod->bound_ms + sched->preempt->rules.min_run_ms, pod->spared_ms);
 }
 
-bool victims_may_take(const struct sched *sched, const struct pod *pod, int64_t priority)
+bool victims_may_take(const struct sched *sched, const struct pod *pod, const struct pod *claimant)
 {
 	size_t budget_count = 0;
-	if (!is_of_lower(pod, priority) || ripe_ms(sched, pod) > sched->now_ms)
+	if (!is_within_reach(sched, pod, claimant) || ripe_ms(sched, pod) > sched->now_ms)
+		return false;
+	if (is_foreign(sched, pod, claimant) &&
+	    !queue_may_reclaim(sched->queueing->queues, claimant->queue, claimant->shape->gpu_milli,
+			       pod->queue, pod->shape->gpu_milli))
 		return false;
 	const struct budget *budget = budget_find(sched, pod, &budget_count);
 	return budget_count == 0 || (budget_count == 1 && budget->left > 0);
 }
 
-int64_t victims_ripe_ms(const struct sched *sched, int64_t priority)
+int64_t victims_ripe_ms(const struct sched *sched, const struct pod *claimant)
 {
 	int64_t first_ms = INT64_MAX;
 	for (uint32_t slot = 0; slot < sched->slot_count; slot++) {
@@ -79,7 +92,7 @@ int64_t victims_ripe_ms(const struct sched *sched, int64_t priority)
 		     at = at->next) {
 			const struct pod *pod = LINK_OF((uintptr_t)at, struct pod, on_node);
 			int64_t at_ms = ripe_ms(sched, pod);
-			if (is_of_lower(pod, priority) && at_ms > sched->now_ms)
+			if (is_within_reach(sched, pod, claimant) && at_ms > sched->now_ms)
 				first_ms = min_i64(first_ms, at_ms);
 		}
 	}
@@ -227,8 +240,7 @@ static bool add_mates(struct trial *trial, struct candidate *item)
 		struct pod *pod = LINK_OF(at, struct member, in_gang)->pod;
 		if (pod == item->pod || pod->node == NULL || victims_is_leaving(trial->sched, pod))
 			continue;
-		if (count == MATES_MAX ||
-		    !victims_may_take(trial->sched, pod, trial->pod->key.priority))
+		if (count == MATES_MAX || !victims_may_take(trial->sched, pod, trial->pod))
 			return false;
 		shape_ready_dims(trial->sched, pod->shape);
 		struct candidate *mate = &trial->mates[count++];
@@ -260,6 +272,53 @@ static void keep_spare(struct trial *trial)
 	trial->count = kept;
 }
 
+// What is decided already and has not come true: rooms kept for its own queue, and who leaves them.
+static void note_kept(const struct trial *trial, struct queue_claim *claim)
+{
+	const struct link *keeps = &trial->sched->preempt->keeps;
+	for (const struct link *at = keeps->next; at != keeps; at = at->next) {
+		const struct pod *kept = LINK_OF((uintptr_t)at, struct keep, in_keeps)->pod;
+		if (kept->queue == claim->claimant)
+			claim->milli += kept->shape->gpu_milli;
+	}
+	for (const struct link *at = keeps->next; at != keeps; at = at->next) {
+		const struct pod *kept = LINK_OF((uintptr_t)at, struct keep, in_keeps)->pod;
+		const struct node *node = map_find(trial->sched->node_by_name, kept->nominated);
+		const struct link *head = node == NULL ? NULL : &node->pods;
+		for (const struct link *k = head == NULL ? NULL : head->next; k != head;
+		     k = k->next) {
+			const struct pod *pod = LINK_OF((uintptr_t)k, struct pod, on_node);
+			// What was right when it was decided may be so no longer.
+			bool is_noted = pod->fate != NULL &&
+					queue_claim_take(claim, pod->queue, pod->shape->gpu_milli);
+			(void)is_noted;
+		}
+	}
+}
+
+// Of other queues, the cheapest as far as these have to give back.
+static void keep_claimed(struct trial *trial)
+{
+	struct sched *sched = trial->sched;
+	size_t kept = trial->count;
+	if (!queues_are_used(sched->queueing->queues))
+		return;
+	struct queue_claim claim = queue_claim_begin(sched->queueing->queues, trial->pod->queue,
+						     trial->pod->shape->gpu_milli);
+	note_kept(trial, &claim);
+	for (size_t i = trial->count; i > 0; i--) {
+		const struct candidate *item = &trial->items[i - 1];
+		int64_t milli = item->pod->shape->gpu_milli;
+		for (size_t k = 0; k < item->mate_count; k++)
+			milli += trial->mates[item->mates_from + k].pod->shape->gpu_milli;
+		if (!is_foreign(sched, item->pod, trial->pod) ||
+		    queue_claim_take(&claim, item->pod->queue, milli))
+			trial->items[--kept] = *item;
+	}
+	trial->count -= kept;
+	memmove(trial->items, trial->items + kept, trial->count * sizeof trial->items[0]);
+}
+
 // Of those that one budget counts, the cheapest as far as it allows.
 static void keep_budgets(struct trial *trial)
 {
@@ -277,7 +336,6 @@ static void keep_budgets(struct trial *trial)
 
 static void collect(struct trial *trial, struct node *node)
 {
-	int64_t priority = trial->pod->key.priority;
 	trial->node = node;
 	trial->leaving_count = trial->count = trial->all_count = trial->mate_count = 0;
 	for (struct link *at = node->pods.next; at != &node->pods; at = at->next) {
@@ -293,7 +351,7 @@ static void collect(struct trial *trial, struct node *node)
 			if (trial->leaving_count < CANDIDATES_MAX)
 				trial->leaving[trial->leaving_count++] = candidate_of(trial, pod);
 		} else if (trial->count < CANDIDATES_MAX &&
-			   victims_may_take(trial->sched, pod, priority)) {
+			   victims_may_take(trial->sched, pod, trial->pod)) {
 			size_t budget_count;
 			struct candidate *item = &trial->items[trial->count];
 			*item = candidate_of(trial, pod);
@@ -305,6 +363,7 @@ static void collect(struct trial *trial, struct node *node)
 		qsort(trial->items, trial->count, sizeof trial->items[0], compare_dear);
 	keep_budgets(trial);
 	keep_spare(trial);
+	keep_claimed(trial);
 	size_t beyond = trial->count - min_size(trial->count, SCHED_VICTIMS_MAX);
 	trial->count -= beyond;
 	memmove(trial->items, trial->items + beyond, trial->count * sizeof trial->items[0]);

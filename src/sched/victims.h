@@ -56,8 +56,12 @@ void preempt_leave(struct sched *sched, struct pod *pod);      // it waits no lo
 void preempt_nominated(struct sched *sched, struct pod *pod);  // told by the API server
 // Or is being tried: it takes nothing from those that wait for room without making any.
 bool preempt_makes_room(const struct sched *sched, const struct pod *pod, const struct node *node);
-// First pod of the shape for which the node is kept and has room; node NULL: any.
-struct pod *preempt_kept(struct sched *sched, const struct shape *shape, const struct node *node);
+// Next pod of the shape, after one (NULL: the first), whose node is kept and has room; node NULL:
+// any.
+struct pod *preempt_kept(struct sched *sched, const struct shape *shape, const struct node *node,
+			 const struct pod *after);
+// Others have left the node for a pod that does not stand below this one.
+bool preempt_is_kept_from(const struct pod *pod, const struct node *node);
 bool preempt_keeps(const struct pod *pod); // its node was decided here
 // Of a pod that is new: where it stands in the queue.
 int64_t preempt_inherit(struct sched *sched, const struct sched_pod_in *in);
@@ -77,10 +81,10 @@ void victims_choose(struct sched *sched, struct pod *pod, struct choice *ret);
 // Whether it fits on the node when all have left that are leaving.
 bool victims_will_fit(struct sched *sched, struct pod *pod, struct node *node);
 // Earliest time at which somebody may become a victim who is too young now; INT64_MAX: none.
-int64_t victims_ripe_ms(const struct sched *sched, int64_t priority);
+int64_t victims_ripe_ms(const struct sched *sched, const struct pod *claimant);
 bool victims_is_leaving(const struct sched *sched, const struct pod *pod); // and will, in time
-// Whether it may be asked to leave for a pod of that priority.
-bool victims_may_take(const struct sched *sched, const struct pod *pod, int64_t priority);
+// Whether it may be asked to leave for the claimant, if for nobody else.
+bool victims_may_take(const struct sched *sched, const struct pod *pod, const struct pod *claimant);
 int64_t victims_lost_ms(const struct sched *sched, const struct pod *pod);
 
 // budget.c

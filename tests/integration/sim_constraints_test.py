@@ -13,6 +13,6 @@ BUILD = pathlib.Path(os.environ.get("GPUAAS_BUILD", ROOT / "build" / "gcc"))
 def test_decisions(name, tmp_path):
     out = tmp_path / "decisions.jsonl"
     done = subprocess.run([BUILD / "src/sim/gpuaas-sim", "run", ROOT / f"tests/scenario/{name}.yaml", "--seed", "1",
-                           "--out", out], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+                           "--preemption", "off", "--out", out], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stderr
     assert out.read_text() == (ROOT / f"tests/golden/sim/{name}.run.jsonl").read_text()

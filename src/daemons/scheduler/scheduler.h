@@ -16,9 +16,8 @@
 struct options {
 	const char *kubeconfig; // "in-cluster" or a file; NULL: the default of kubectl
 	const char *plan_key_file, *listen, *identity, *lease_namespace, *scheduler_name;
-	const char *policy;                        // name or file; NULL: the core's own
-	const char *half_life, *factors, *reclaim; // of queues, as texts
-	const char *preemption;
+	const char *policy; // name or file; NULL: the core's own
+	const char *half_life, *factors, *reclaim, *preemption; // as texts
 	struct str log_level;
 	bool is_dump;
 };

@@ -86,6 +86,25 @@ static void check_layout(struct check *c, const json_t *object)
 		  "KnownProblem");
 }
 
+static void check_mig_layout(struct check *c, const struct node_view *from,
+			     const char *const times[NODE_CONDITIONS])
+{
+	const struct mig_apply apply = {
+		.name = "small", .ran = "small", .reason = "in use", .outcome = MIG_FAILED
+	};
+	AUTO(buf_done) struct buf out = { 0 };
+	AUTO(json_decrefp) json_t *object = NULL;
+	struct node_view view = *from;
+	view.apply = &apply;
+	node_object_put_status(&out, &view, times);
+	CHECK_INT(c, "status", json_parse(buf_str(&out), &object, NULL), ERR_OK);
+	const json_t *last = json_array_get(json_at(object, "status.conditions"), 4);
+	CHECK_STR(c, "condition", json_text(last, "type"), "MIGLayoutApplied");
+	CHECK_STR(c, "condition", json_text(last, "status"), "False");
+	CHECK_STR(c, "condition", json_text(last, "message"), "small: failed, in use");
+	CHECK_STR(c, "state", json_text(object, "status.layout.migConfigState"), "failed");
+}
+
 static void check_node(struct check *c)
 {
 	struct monitor_gpu items[2] = { { .is_known = true, .info = gpus[0] },
@@ -108,7 +127,7 @@ static void check_node(struct check *c)
 						      .toolkit = "1.17.7" } };
 	const char *const times[] = { "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z",
 				      "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z",
-				      "2026-01-01T00:00:00Z" };
+				      "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z" };
 	AUTO(buf_done) struct buf out = { 0 };
 	AUTO(json_decrefp) json_t *object = NULL;
 	AUTO(json_decrefp) json_t *labels = NULL;
@@ -137,6 +156,8 @@ static void check_node(struct check *c)
 	CHECK_STR(c, "registered", json_text(json_array_get(conditions, 1), "status"), "False");
 	CHECK_STR(c, "healthy", json_text(json_array_get(conditions, 2), "message"),
 		  "1 of 2 devices are healthy");
+	CHECK_INT(c, "nothing of shares and layouts", json_array_size(conditions), 4);
+	check_mig_layout(c, &view, times);
 
 	check_layout(c, object);
 	buf_clear(&out);

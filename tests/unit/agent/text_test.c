@@ -131,7 +131,7 @@ static void check_node(struct check *c)
 	AUTO(buf_done) struct buf out = { 0 };
 	AUTO(json_decrefp) json_t *object = NULL;
 	AUTO(json_decrefp) json_t *labels = NULL;
-	struct err err = { 0 };
+	struct err err;
 	(void)health_on_xid(&items[1].health, 79, 1);
 	items[1].bad_since_s = INT64_C(1796068800);
 	items[0].info.switch_links = 12;
@@ -158,7 +158,6 @@ static void check_node(struct check *c)
 		  "1 of 2 devices are healthy");
 	CHECK_INT(c, "nothing of shares and layouts", json_array_size(conditions), 4);
 	check_mig_layout(c, &view, times);
-
 	check_layout(c, object);
 	buf_clear(&out);
 	node_object_put_labels(&out, &view, 0);

@@ -274,7 +274,7 @@ def test_promtool_and_openmetrics(rig):
 
 def test_counters_from_a_file(tmp_path):
     path = tmp_path / "counters.csv"
-    path.write_text("# mine\nDCGM_FI_DEV_GPU_UTIL, gauge, busy\nDCGM_FI_PROF_GR_ENGINE_ACTIVE, gauge, x\n")
+    path.write_text("# mine\nDCGM_FI_DEV_GPU_UTIL, gauge, busy\nDCGM_FI_DEV_VGPU_LICENSE_STATUS, gauge, x\n")
     families = lambda rig: set(re.findall(r"^# TYPE (DCGM\S+)", rig.get("/metrics"), re.M))  # noqa: E731
     with contextlib.closing(Rig(tmp_path, {"metrics": {"countersFile": str(path)}})) as rig:
         wait_until(lambda: families(rig) == {"DCGM_FI_DEV_GPU_UTIL"}, "one counter")

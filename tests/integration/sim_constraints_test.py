@@ -11,8 +11,10 @@ BUILD = pathlib.Path(os.environ.get("GPUAAS_BUILD", ROOT / "build" / "gcc"))
 
 @pytest.mark.parametrize("name", ["bad_input", "gpu_constraints", "mig", "queues", "shares", "volumes"])
 def test_decisions(name, tmp_path):
+    preemption = [] if name == "queues" else ["--preemption", "off"]
     out = tmp_path / "decisions.jsonl"
     done = subprocess.run([BUILD / "src/sim/gpuaas-sim", "run", ROOT / f"tests/scenario/{name}.yaml", "--seed", "1",
-                           "--preemption", "off", "--out", out], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+                           *preemption, "--out", out], capture_output=True, text=True, check=False,
+                          stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stderr
     assert out.read_text() == (ROOT / f"tests/golden/sim/{name}.run.jsonl").read_text()

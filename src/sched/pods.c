@@ -197,6 +197,7 @@ void pod_wait(struct sched *sched, struct pod *pod, pod_place place)
 		link_add(place == PLACE_HELD ? &sched->held : &sched->backoff, &pod->in_place);
 	if (place == PLACE_SHAPE && link_is_in(&pod->shape->in_parked)) {
 		reserve_parked(sched, pod); // it may stand before those that were there
+		preempt_parked(sched, pod->shape);
 		if (reserve_passes(sched, pod))
 			shape_activate(sched, pod->shape);
 	}

@@ -334,7 +334,22 @@ static void keep_budgets(struct trial *trial)
 	trial->count = kept;
 }
 
-static void collect(struct trial *trial, struct node *node)
+// Whether even the cheapest of its pods alone costs more than what was found elsewhere.
+static bool is_dearer(const struct trial *trial, const struct choice *best)
+{
+	int64_t priority = INT64_MAX, lost = INT64_MAX;
+	for (size_t i = 0; i < trial->count; i++) {
+		priority = min_i64(priority, trial->items[i].pod->key.priority);
+		lost = min_i64(lost, trial->items[i].lost);
+	}
+	if (best == NULL || best->node == NULL)
+		return false;
+	return best->count == 0 || priority > best->priority ||
+	       (priority == best->priority && lost > best->lost);
+}
+
+// best: of other nodes; NULL: none is compared with.
+static void collect(struct trial *trial, struct node *node, const struct choice *best)
 {
 	trial->node = node;
 	trial->leaving_count = trial->count = trial->all_count = trial->mate_count = 0;
@@ -358,6 +373,10 @@ static void collect(struct trial *trial, struct node *node)
 			item->budget = budget_find(trial->sched, pod, &budget_count);
 			trial->count += add_mates(trial, item);
 		}
+	}
+	if (is_dearer(trial, best)) {
+		trial->count = 0;
+		return;
 	}
 	if (trial->count > 1)
 		qsort(trial->items, trial->count, sizeof trial->items[0], compare_dear);
@@ -497,7 +516,7 @@ void victims_choose(struct sched *sched, struct pod *pod, struct choice *ret)
 		if (node == NULL || link_is_empty(&node->pods) ||
 		    !shape_is_static_fit(pod->shape, slot))
 			continue;
-		collect(trial, node);
+		collect(trial, node, ret);
 		if (trial->leaving_count + trial->count > 0 && could_fit(trial) &&
 		    search(trial, &choice) && is_better(&choice, ret))
 			*ret = choice;
@@ -511,7 +530,7 @@ bool victims_will_fit(struct sched *sched, struct pod *pod, struct node *node)
 	struct trial *trial = trial_new(sched, pod);
 	bool wakes_volumes = sched->wakes_volumes, will_fit = false;
 	if (shape_is_static_fit(pod->shape, node->slot)) {
-		collect(trial, node);
+		collect(trial, node, NULL);
 		trial->count = 0;
 		struct choice choice;
 		will_fit = search(trial, &choice);

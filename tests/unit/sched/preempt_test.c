@@ -314,6 +314,23 @@ static void check_gang(struct check *c)
 	rig_done(&rig);
 }
 
+// An equal one that comes when the first has its node already.
+static void check_one_by_one(struct check *c)
+{
+	struct rig rig;
+	rig_start(&rig, &PRIORITY);
+	put_node(&rig, "n", 2);
+	put_running(&rig, "v", 0, 1, "n", 900);
+	put_running(&rig, "w", 0, 1, "n", 800);
+	put_waiting(&rig, "p", 5, 1, "");
+	ACT(c, "first", &rig, "evict p n v");
+	ACT(c, "nothing else", &rig, "-");
+	rig.now_ms += 10;
+	put_waiting(&rig, "q", 5, 1, "");
+	ACT(c, "second", &rig, "evict q n w");
+	rig_done(&rig);
+}
+
 static void check_pace(struct check *c)
 {
 	struct rig rig;
@@ -465,6 +482,7 @@ int main(void)
 	check_stuck(&c);
 	check_terms(&c);
 	check_gang(&c);
+	check_one_by_one(&c);
 	check_pace(&c);
 	check_place_in_queue(&c);
 	rng_init(&rng, 1);

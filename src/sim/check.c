@@ -149,7 +149,7 @@ static const char *check_order(struct sim *sim, const struct sim_pod *pod)
 		bool has_terms = other->in.spec->near_count + other->in.spec->spread_count > 0;
 		bool is_of_other_queue = checker_has_queues(sim) &&
 					 !str_eq(other->in.namespace_, pod->in.namespace_);
-		if (!is_above || has_terms || is_of_other_queue ||
+		if (!is_above || has_terms || is_of_other_queue || sim->orders_by_factors ||
 		    other->in.gang != NULL || // it may not fit as a whole
 		    !sched_explain(sim->core, other->in.namespace_, other->in.name, &explanation))
 			continue;

@@ -8,6 +8,16 @@
 #include <stdlib.h>
 
 void checker_queue_init(struct sim *sim) { sim->queues = map_new(0); }
+
+void checker_queue_rules(struct sim *sim, const struct run_options *options)
+{
+	if (options->half_life_s > 0)
+		sched_half_life_set(sim->core, options->half_life_s);
+	sched_factors_set(sim->core, &options->factors);
+	sched_reclaim_set(sim->core, options->reclaims_deserved);
+	sim->orders_by_factors = factors_are_used(&options->factors);
+}
+
 void checker_queue_done(struct sim *sim) { map_free(sim->queues); }
 
 err_status apply_tenant(struct sim *sim, const struct sim_object *object, struct err *err)
@@ -28,7 +38,10 @@ err_status apply_tenant(struct sim *sim, const struct sim_object *object, struct
 	return ERR_OK;
 }
 
-bool checker_has_queues(const struct sim *sim) { return map_count(sim->queues) > 0; }
+bool checker_has_queues(const struct sim *sim)
+{
+	return map_count(sim->queues) > 0 || sim->orders_by_factors;
+}
 
 int64_t checker_priority(const struct sim *sim, const struct sim_pod *pod)
 {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/sim.h"
+
+#include "base/timefmt.h"
 #include "sim/usage.h"
 
 static bool read_rule(const char *name, const char *value, struct sched_preempt_rules *rules)
@@ -18,6 +20,18 @@ static bool read_rule(const char *name, const char *value, struct sched_preempt_
 	else
 		return false;
 	return true;
+}
+
+static bool read_queue_rule(const char *name, const char *value, struct run_options *options)
+{
+	if (strcmp(name, "--priority-weights") == 0)
+		return factors_parse(str_of(value), &options->factors);
+	if (strcmp(name, "--fair-share-half-life") == 0)
+		return time_parse_duration(str_of(value), &options->half_life_s) &&
+		       options->half_life_s > 0;
+	options->reclaims_deserved = strcmp(value, "deserved") == 0;
+	return strcmp(name, "--reclaim") == 0 &&
+	       (options->reclaims_deserved || strcmp(value, "guaranteed") == 0);
 }
 
 static int run_command(int argc, char **argv)
@@ -41,7 +55,8 @@ static int run_command(int argc, char **argv)
 		} else if (strcmp(name, "--evict-failures") == 0 && has_value) {
 			if (!usage_number(argv[++i], 1000, &options.evict_failures_permille))
 				return usage_fail("--evict-failures is 0 to 1000");
-		} else if (has_value && read_rule(name, argv[i + 1], &options.rules)) {
+		} else if (has_value && (read_rule(name, argv[i + 1], &options.rules) ||
+					 read_queue_rule(name, argv[i + 1], &options))) {
 			i++;
 		} else {
 			return usage_fail("unknown option");

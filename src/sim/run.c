@@ -190,6 +190,7 @@ int run_on(struct scenario *scenario, const struct run_options *options, FILE *o
 	checker_queue_init(&sim);
 	evict_init(&sim);
 	sched_preempt_set(sim.core, &options->rules);
+	checker_queue_rules(&sim, options);
 	sim.events = events_new();
 	checker_gang_init(&sim);
 	sim.checker = checker_new(scenario->arena);

@@ -9,6 +9,7 @@
 #include "feed/feed_budget.h"
 #include "feed/feed_group.h"
 #include "feed/feed_storage.h"
+#include "sched/factors.h"
 #include "sim/events.h"
 
 #include <stdio.h>
@@ -77,6 +78,7 @@ struct sim {
 	struct map *pods;                    // uid -> sim_pod
 	struct map *storage[SCHED_STORAGES]; // key -> sched_storage_in, as the core was told
 	struct map *queues;                  // name -> sched_queue_in, as the core was told
+	bool orders_by_factors;
 	struct events *events;
 	struct map *gangs; // of check_gang.c
 	struct checker *checker;
@@ -91,6 +93,8 @@ void apply_remove_pod(struct sim *sim, struct str uid);
 
 // check_queue.c
 void checker_queue_init(struct sim *sim);
+struct run_options;
+void checker_queue_rules(struct sim *sim, const struct run_options *options);
 void checker_queue_done(struct sim *sim);
 MUST_USE err_status apply_tenant(struct sim *sim, const struct sim_object *object, struct err *err);
 bool checker_has_queues(const struct sim *sim); // then not only priority and age say who is first
@@ -133,6 +137,9 @@ struct run_options {
 	const char *policy; // name or file; NULL: the core's own
 	int64_t seed, bind_failures_permille, evict_failures_permille;
 	struct sched_preempt_rules rules;
+	struct sched_factors factors;
+	int64_t half_life_s; // of queues; 0: the core's own
+	bool reclaims_deserved;
 };
 int run_scenario(const struct run_options *options);
 int run_on(struct scenario *scenario, const struct run_options *options, FILE *out);

@@ -9,6 +9,8 @@ static const char USAGE[] =
 	"           [--policy default|pack|spread|energy|topology|fgd|FILE]\n"
 	"           [--preemption off|priority] [--min-run S] [--preemptor-delay S]\n"
 	"           [--evictions-per-minute N] [--evict-failures PERMILLE]\n"
+	"           [--priority-weights age=N,size=N,...] [--fair-share-half-life 7d]\n"
+	"           [--reclaim guaranteed|deserved]\n"
 	"       gpuaas-sim feasible FILE.yaml\n"
 	"       gpuaas-sim pack --nodes N.csv --pods P.csv [--order O.txt] [--rank R.txt]\n"
 	"           [--seed S] --policy fgd|default|pack|spread|energy|topology|FILE [--moves K]\n"

@@ -256,6 +256,11 @@ static int run_once(struct str text, uint64_t seed, char **ret_out, size_t *ret_
 	struct run_options options = { .seed = (int64_t)seed,
 				       .bind_failures_permille = seed % 3 == 0 ? 150 : 0,
 				       .evict_failures_permille = seed % 5 == 0 ? 200 : 0 };
+	options.reclaims_deserved = seed % 2 == 0;
+	if (seed % 5 == 0)
+		options.factors = (struct sched_factors){ .weights = { 1000, 500, -300, 700, 0 },
+							  .age_max_s = 60,
+							  .deadline_s = 60 };
 	if (seed % 2 == 0)
 		options.rules = (struct sched_preempt_rules){
 			.mode = SCHED_PREEMPT_PRIORITY,

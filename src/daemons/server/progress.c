@@ -204,6 +204,21 @@ json_t *progress_patch(const json_t *object, const json_t *wanted)
 
 // ---- the plan
 
+// That a pod of it was evicted for another, and for which: kept when the pod has gone.
+static void put_preempted(json_t *conditions, const struct progress_input *input)
+{
+	const json_t *target = condition_of(input->pod, "DisruptionTarget");
+	const json_t *before = condition_of(input->request, "Preempted");
+	bool is_preempted = is_true(target) &&
+			    str_eq_c(json_text(target, "reason"), "PreemptionByScheduler");
+	if (is_preempted)
+		before = target;
+	if (before != NULL)
+		(void)json_array_append_new(
+			conditions, condition_new("Preempted", true, "PreemptionByScheduler",
+						  json_cstr(before, "message")));
+}
+
 static json_t *status_of(const struct progress_input *input, const struct state *state)
 {
 	json_t *status = json_object(), *conditions = json_array();
@@ -222,6 +237,7 @@ static json_t *status_of(const struct progress_input *input, const struct state 
 						  is_through ? "" : state->message));
 	(void)json_array_append_new(
 		conditions, condition_new("Finished", is_end, state->reason, state->message));
+	put_preempted(conditions, input);
 	(void)json_object_set_new(status, "conditions", conditions);
 	// What ended without a container having ended, ended now; an older time is an older pod's.
 	if (is_end && json_text(status, "endTime").len == 0 &&

@@ -2,6 +2,7 @@
 // What a request's status is to be, from its Job and pod, and what is to be done next.
 #include "check.h"
 #include "daemons/server/progress.h"
+#include "k8s/condition.h"
 
 #define META "\"metadata\":{\"name\":\"j\",\"namespace\":\"red\",\"uid\":\"u\",\"generation\":1}"
 #define SPEC "\"spec\":{\"gpus\":1,\"image\":\"x\"}"
@@ -240,6 +241,37 @@ static void check_refusals(struct check *c)
 	}
 }
 
+// Who made room for whom stays told when the pod has gone and the next one runs.
+static void check_preempted(struct check *c)
+{
+	static const char LEAVES[] =
+		"{\"status\":{\"phase\":\"Running\",\"conditions\":[" BOUND
+		",{\"type\":\"DisruptionTarget\",\"status\":\"True\",\"reason\":"
+		"\"PreemptionByScheduler\",\"message\":\"makes room for a/b\"}]}}";
+	AUTO(json_decrefp) json_t *request = NULL, *job = NULL, *pod = NULL, *next = NULL;
+	struct err err;
+	CHECK(c, "parses", json_parse(STR("{" META "," SPEC "}"), &request, &err) == ERR_OK);
+	CHECK(c, "parses", json_parse(STR(JOB), &job, &err) == ERR_OK);
+	CHECK(c, "parses", json_parse(str_of(LEAVES), &pod, &err) == ERR_OK);
+	CHECK(c, "parses", json_parse(STR("{\"status\":{}}"), &next, &err) == ERR_OK);
+	struct progress_input input = {
+		.request = request, .job = job, .pod = pod, .is_admitted = true, .now = "T1"
+	};
+	struct progress first = progress_plan(&input);
+	(void)json_object_set(request, "status", first.status);
+	input.pod = next;
+	struct progress second = progress_plan(&input);
+	const struct progress plans[2] = { first, second };
+	for (size_t i = 0; i < 2; i++) {
+		const json_t *told =
+			k8s_condition_find(json_at(plans[i].status, "conditions"), "Preempted");
+		CHECK_STR(c, "told", json_text(told, "message"), "makes room for a/b");
+		CHECK_STR(c, "since", json_text(told, "lastTransitionTime"), "T1");
+	}
+	json_decref(first.status);
+	json_decref(second.status);
+}
+
 int main(void)
 {
 	struct check c = { 0, 0 };
@@ -247,5 +279,6 @@ int main(void)
 	check_pod_facts(&c);
 	check_second_pod(&c);
 	check_refusals(&c);
+	check_preempted(&c);
 	return check_done(&c);
 }

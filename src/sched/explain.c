@@ -137,6 +137,7 @@ void sched_reason_put(const struct sched_reason *reason, struct buf *out)
 struct sched_counts sched_counts_get(const struct sched *sched)
 {
 	struct sched_counts counts = { .nodes = map_count(sched->node_by_name),
+				       .gang_held = sched->gangs->held_count,
 				       .shapes = map_count(sched->shape_by_key),
 				       .gated = sched->state_counts[SCHED_STATE_GATED],
 				       .refused = sched->state_counts[SCHED_STATE_REFUSED],
@@ -151,6 +152,7 @@ struct sched_counts sched_counts_get(const struct sched *sched)
 			counts.waiting_by_code[shape->facts.items[k].code] +=
 				tree_count(&shape->waiting);
 	}
+	gang_count_codes(sched, counts.waiting_by_code);
 	return counts;
 }
 

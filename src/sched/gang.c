@@ -472,8 +472,6 @@ void gang_drop_waiting(struct sched *sched, struct pod *pod)
 	gang_activate(sched, gang);
 }
 
-size_t sched_gang_held_count(const struct sched *sched) { return sched->gangs->held_count; }
-
 static const char *check_one(const struct gang *gang)
 {
 	size_t members = 0, on_node = 0, waiting = 0;

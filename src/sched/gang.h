@@ -144,4 +144,5 @@ bool gang_place(struct sched *sched, struct gang *gang, const struct gang_aim *a
 		struct gang_plan *ret_plan);
 bool gang_in_domain(const struct check *check, const struct node *node);
 
+void gang_count_codes(const struct sched *sched, size_t counts[SCHED_CODES]); // adds
 const char *gang_check(const struct sched *sched);

@@ -4,6 +4,7 @@
 // is tried, within a bound of looks. Pods are put on nodes for the try, so that each filter sees
 // those before it.
 #include "sched/gang.h"
+#include "sched/gang_memo.h"
 #include "sched/gang_search.h"
 #include "sched/queueing.h"
 
@@ -45,6 +46,27 @@ static int64_t fit_on(const struct search *s, const struct shape *shape, uint32_
 	return max_i64(count, 0);
 }
 
+struct gang_memo *gang_memo_of(struct shape *shape)
+{
+	if (shape->memo == NULL)
+		shape->memo = core_alloc(1, sizeof *shape->memo);
+	return shape->memo;
+}
+
+int64_t gang_room(struct sched *sched, struct shape *shape)
+{
+	struct gang_memo *memo = gang_memo_of(shape);
+	const struct search anywhere = { .sched = sched };
+	if (memo->room_gen == sched->load_gen)
+		return memo->room;
+	shape_ready(sched, shape);
+	memo->room = 0;
+	for (uint32_t slot = 0; slot < sched->slot_count && memo->room <= SCHED_GANG_MAX; slot++)
+		memo->room += fit_on(&anywhere, shape, slot);
+	memo->room_gen = sched->load_gen;
+	return memo->room;
+}
+
 static int64_t fit_from(struct search *s, const struct shape *shape, uint32_t from, int64_t enough)
 {
 	int64_t sum = 0;
@@ -68,7 +90,10 @@ static size_t fit_at_most(struct search *s)
 	size_t sum = 0;
 	for (size_t i = 0; i < s->count;) {
 		size_t alike = count_alike(s, i);
-		sum += (size_t)fit_from(s, s->pods[i]->shape, 0, (int64_t)alike);
+		struct shape *shape = s->pods[i]->shape;
+		int64_t room = s->domain_key.len == 0 ? gang_room(s->sched, shape)
+						      : fit_from(s, shape, 0, (int64_t)alike);
+		sum += min_size(alike, (size_t)room);
 		i += alike;
 	}
 	return min_size(sum, s->most);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A gang's turn: whether it may start, all at once, and what its members are told if not.
 #include "sched/gang.h"
+#include "sched/gang_memo.h"
 #include "sched/queueing.h"
 
 #include <stdlib.h>
@@ -25,10 +26,19 @@ static void put_why(const struct gang *gang, struct sched_facts *facts)
 	fact->have = gang->why.have;
 }
 
+// Many gangs of equal members may wait; what the nodes say is found once for all of them.
 static void collect(struct sched *sched, const struct gang *gang, struct pod *pod,
 		    struct sched_facts *ret_facts)
 {
-	(void)decide_collect(sched, pod, ret_facts);
+	struct gang_memo *memo = gang_memo_of(pod->shape);
+	bool is_known = memo->facts_gen == sched->load_gen &&
+			memo->duration_s == pod->key.duration_s && pod->head == NULL;
+	if (!is_known) {
+		(void)decide_collect(sched, pod, &memo->facts);
+		memo->facts_gen = pod->head == NULL ? sched->load_gen : 0;
+		memo->duration_s = pod->key.duration_s;
+	}
+	*ret_facts = memo->facts;
 	if (gang->limited_milli > 0)
 		queueing_add_limits(pod, gang->limited_milli, ret_facts);
 }
@@ -183,23 +193,38 @@ struct pod *gang_take_bind(struct sched *sched)
 
 // ---- waking
 
+static bool has_touched_room(struct sched *sched, struct shape *shape)
+{
+	for (uint32_t k = 0; k < sched->touched_count; k++) {
+		const struct node *node = sched->nodes[sched->touched[k]];
+		if (shape_is_static_fit(shape, node->slot) && filter_has_room(sched, shape, node))
+			return true;
+	}
+	return false;
+}
+
+// By amounts there is room for those that must start together, and some of it is new.
 static bool may_fit(struct sched *sched, const struct gang *gang)
 {
+	int64_t sum = 0;
+	bool is_new = sched->wakes_all;
 	for (size_t i = 0; i < gang->facts_count; i++) {
 		struct shape *shape = (struct shape *)(uintptr_t)gang->facts[i].shape;
 		const struct sched_spec *spec = shape->spec;
-		if (sched->wakes_all || (sched->wakes_volumes && spec_has_volumes(spec)) ||
-		    spec->near_count + spec->spread_count > 0)
-			return true;
-		shape_ready(sched, shape);
-		for (uint32_t k = 0; k < sched->touched_count; k++) {
-			const struct node *node = sched->nodes[sched->touched[k]];
-			if (shape_is_static_fit(shape, node->slot) &&
-			    filter_has_room(sched, shape, node))
-				return true;
-		}
+		sum += gang_room(sched, shape);
+		is_new = is_new || (sched->wakes_volumes && spec_has_volumes(spec)) ||
+			 spec->near_count + spec->spread_count > 0;
 	}
-	return false;
+	if (sum < gang_needed(gang) && gang->facts_count < GANG_CLASSES_MAX)
+		return false;
+	for (size_t i = 0; i < gang->facts_count && !is_new; i++)
+		is_new = has_touched_room(sched, (struct shape *)(uintptr_t)gang->facts[i].shape);
+	return is_new;
+}
+
+static int64_t refresh_ms(const struct gang *gang)
+{
+	return max_i64(gang->told_ms + FACTS_FRESH_MS, gang->paced_ms);
 }
 
 void gang_wake_changed(struct sched *sched)
@@ -211,14 +236,10 @@ void gang_wake_changed(struct sched *sched)
 		if (gang->why.code != SCHED_CODE_GANG_DOES_NOT_FIT)
 			continue; // nodes do not matter
 		gang->is_stale = true;
-		if (sched->now_ms >= gang->paced_ms && may_fit(sched, gang))
+		bool is_open = sched->now_ms >= gang->paced_ms && may_fit(sched, gang);
+		if (is_open || refresh_ms(gang) <= sched->now_ms)
 			gang_activate(sched, gang);
 	}
-}
-
-static int64_t refresh_ms(const struct gang *gang)
-{
-	return max_i64(gang->told_ms + FACTS_FRESH_MS, gang->paced_ms);
 }
 
 void gang_wake_due(struct sched *sched)
@@ -330,4 +351,21 @@ bool gang_fact_text(const struct pod *pod, const struct sched_fact *fact, struct
 			str_of(arena_printf(arena, STR_FMT " with one " STR_FMT,
 					    STR_ARG(reason->need), STR_ARG(gang_topology(gang))));
 	return true;
+}
+
+// By what their members of one shape are told.
+void gang_count_codes(const struct sched *sched, size_t counts[SCHED_CODES])
+{
+	const struct link *parked = &sched->gangs->parked;
+	for (const struct link *at = parked->next; at != parked; at = at->next) {
+		const struct gang *gang = LINK_OF((uintptr_t)at, struct gang, in_parked);
+		for (struct tree_node *k = tree_first(&gang->waiting); k != NULL;
+		     k = tree_next(k)) {
+			struct sched_facts facts;
+			if (!gang_told(LINK_OF(k, struct pod, in_shape), &facts))
+				continue;
+			for (size_t i = 0; i < facts.count; i++)
+				counts[facts.items[i].code]++;
+		}
+	}
 }

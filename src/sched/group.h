@@ -40,5 +40,3 @@ struct sched_gang_part { // what an object beside the pods says
 };
 void sched_gang_part_set(struct sched *sched, const struct sched_gang_part *part);
 void sched_gang_part_remove(struct sched *sched, struct str key); // unknown key: nothing
-
-size_t sched_gang_held_count(const struct sched *sched); // waiting pods whose gang is not whole

@@ -11,6 +11,7 @@
 struct head;
 struct hold;
 struct hold_cache;
+struct gang_memo;
 struct member;
 struct fate;
 struct keep;
@@ -42,6 +43,7 @@ struct shape {
 	uint32_t static_cap;    // slots
 	uint64_t static_gen;
 	uint64_t pool;            // hash of the nodes that suit it
+	struct gang_memo *memo;   // of gangs whose members are of it; NULL: none yet
 	uint64_t unfit_gen;       // sched->gen at which no node could ever hold it
 	struct sched_facts facts; // of the last failure
 	uint64_t facts_gen;       // of their last change, 0: none yet

@@ -197,6 +197,7 @@ void shape_unref(struct sched *sched, struct shape *shape)
 		link_drop(&shape->in_blocked);
 	(void)map_remove(sched->shape_by_key, shape->key);
 	free(shape->dims);
+	free(shape->memo);
 	free(shape->static_fits);
 	hold_cache_free(shape->holds);
 	arena_free(shape->arena);

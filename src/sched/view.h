@@ -28,5 +28,6 @@ struct sched_reservation {    // a node kept for a pod that waits at the head of
 };
 struct sched_counts {
 	size_t nodes, shapes, waiting, gated, refused, assumed, bound;
+	size_t gang_held;                    // waiting pods that start with their gang
 	size_t waiting_by_code[SCHED_CODES]; // pods that wait with this reason
 };

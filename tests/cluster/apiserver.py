@@ -23,8 +23,9 @@ def free_port():
 class ApiServer:
     """Two processes in one folder. The API server may be killed and started again; etcd stays."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, arguments=()):
         self.folder = pathlib.Path(folder)
+        self.arguments = arguments
         self.etcd_port, self.peer_port, self.port = free_port(), free_port(), free_port()
         self.etcd = self.server = None
         self.kubeconfig = self.folder / "kubeconfig"
@@ -63,7 +64,8 @@ class ApiServer:
             "--authorization-mode", "RBAC", "--disable-admission-plugins", "ServiceAccount",
             "--service-cluster-ip-range", "10.96.0.0/16", "--service-account-issuer", "https://kubernetes.default.svc",
             "--service-account-signing-key-file", self.folder / "sa.key",
-            "--service-account-key-file", self.folder / "sa.key", "--shutdown-delay-duration", "0s"])
+            "--service-account-key-file", self.folder / "sa.key", "--shutdown-delay-duration", "0s",
+            *self.arguments])
         deadline = time.monotonic() + PATIENCE_S
         while not self._is_ready():
             assert self.server.poll() is None, (self.folder / "kube-apiserver.log").read_text()[-3000:]

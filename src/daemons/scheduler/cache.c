@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemons/scheduler/scheduler.h"
+#include "daemons/scheduler/groups.h"
 #include "daemons/scheduler/tenants.h"
 #include "feed/feed_budget.h"
 #include "sched/sched_queue.h"
@@ -324,6 +324,7 @@ static void on_item(void *arg, const struct watch_item *item)
 void cache_start_all(struct scheduler *s)
 {
 	ASSERT(s->core != NULL);
+	groups_start(s);
 	for (int kind = 0; kind < CACHE_KINDS; kind++) {
 		struct cache *cache = &s->caches[kind];
 		*cache = (struct cache){ .scheduler = s,
@@ -345,6 +346,7 @@ void cache_start_all(struct scheduler *s)
 
 void cache_stop_all(struct scheduler *s)
 {
+	groups_stop(s);
 	for (int kind = 0; kind < CACHE_KINDS; kind++) {
 		struct cache *cache = &s->caches[kind];
 		watch_stop(cache->watch);
@@ -359,7 +361,7 @@ bool cache_is_synced(const struct scheduler *s)
 		if (!s->caches[kind].is_synced)
 			return false;
 	}
-	return true;
+	return groups_are_synced(s);
 }
 
 uint64_t cache_age_ns(const struct scheduler *s, cache_kind kind)

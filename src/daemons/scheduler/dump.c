@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuaas-scheduler dump: what the scheduler would see now, as documents that gpuaas-sim reads. Pods
 // that are over and what servers keep for themselves (managedFields) are left out.
-#include "daemons/scheduler/scheduler.h"
+#include "daemons/scheduler/dump.h"
 #include "feed/feed_budget.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "daemons/scheduler/dump.h"
 #include "daemons/scheduler/evict.h"
-#include "daemons/scheduler/scheduler.h"
 #include "daemons/scheduler/tenants.h"
 #include "net/http_server.h"
 #include "sys/fs.h"

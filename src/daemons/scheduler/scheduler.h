@@ -94,6 +94,7 @@ struct scheduler {
 	struct bind binds[BINDS_MAX];
 	size_t binds_in_flight;
 	struct claim_wait *claim_waits;
+	struct groups *groups; // NULL: not leading
 	struct evict_set *evict_sets;
 	struct sched_preempt_rules preempt_rules;
 	int64_t grace_max_s;
@@ -145,6 +146,3 @@ void claims_cancel_all(struct scheduler *s);
 MUST_USE err_status serve_start(struct scheduler *s, struct err *err);
 void serve_observe_wait(struct scheduler *s, const struct record *record);
 void serve_done(struct scheduler *s);
-
-// dump.c
-MUST_USE err_status dump_print(struct scheduler *s, struct err *err);

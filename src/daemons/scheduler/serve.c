@@ -71,6 +71,9 @@ static void put_states(const struct sched_counts *counts, struct buf *out)
 		struct metric_label label = { "state", str_of(states[i].name) };
 		metric_int(out, "gpuaas_scheduler_pods", &label, 1, (int64_t)states[i].count);
 	}
+	metric_family(out, "gpuaas_scheduler_gang_held_pods", "gauge",
+		      "Waiting pods that start with their gang or not at all.");
+	metric_int(out, "gpuaas_scheduler_gang_held_pods", NULL, 0, (int64_t)counts->gang_held);
 	metric_family(out, "gpuaas_scheduler_pending_pods", "gauge",
 		      "Waiting pods that a reason holds for.");
 	for (int code = 0; code < SCHED_CODES; code++) {

@@ -15,6 +15,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		const struct plan_device *device = &plan.devices[i];
 		ASSERT(gpu_is_uuid(str_of(device->uuid)));
 		ASSERT(plan_of(&plan, device->container, device->resource, uuids) > 0);
+		share_kind kind;
+		const char *uuid;
+		struct share share, sum = plan_share_sum(&plan, device->uuid);
+		if (!share_kind_of(str_of(device->resource), &kind))
+			continue;
+		ASSERT(plan_share(&plan, device->container, kind, &uuid, &share));
+		ASSERT(share_fits(&device->share, &sum));
 	}
 	return 0;
 }

@@ -38,8 +38,9 @@ err_status plan_parse(struct str text, struct plan *ret, struct err *err)
 				       "plan: device %zu needs container, resource and uuid", i);
 		device->share = (struct share){ json_int(item, "milli", 0),
 						json_int(item, "memory_mib", 0) };
-		if (device->share.milli < 0 || device->share.memory_mib < 0)
-			return err_set(err, ERR_INVALID, "plan: device %zu has a negative share",
+		if (device->share.milli < 0 || device->share.milli > SHARE_WHOLE_MILLI ||
+		    device->share.memory_mib < 0 || device->share.memory_mib > INT32_MAX)
+			return err_set(err, ERR_INVALID, "plan: device %zu has no possible share",
 				       i);
 	}
 	*ret = plan;

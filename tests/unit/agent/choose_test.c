@@ -324,6 +324,10 @@ static void check_shares_of_plans(struct check *c)
 	CHECK_INT(c, "negative",
 		  plan_parse(STR("[" SHARE("a", "gpu-milli", "GPU-1", "-1", "0") "]"), &plan, NULL),
 		  ERR_INVALID);
+	CHECK_INT(
+		c, "more than a GPU",
+		plan_parse(STR("[" SHARE("a", "gpu-milli", "GPU-1", "1001", "0") "]"), &plan, NULL),
+		ERR_INVALID);
 }
 
 int main(void)

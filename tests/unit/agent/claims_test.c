@@ -139,8 +139,9 @@ static void check_claim(struct check *c)
 
 static bool has_unhealthy(void)
 {
-	return dra.health_text.len > 0 &&
-	       memmem(dra.health_text.data, dra.health_text.len, "XID 79", 6) != NULL;
+	static const char unhealthy[] = "\x10\x02"; // field 2 of a device
+	return dra.health_text.len > 0 && memmem(dra.health_text.data, dra.health_text.len,
+						 unhealthy, strlen(unhealthy)) != NULL;
 }
 
 static void check_health(struct check *c)
@@ -148,7 +149,7 @@ static void check_health(struct check *c)
 	struct fake_dra_answer answer;
 	const struct fake_claim *ill = fake_dra_claim(&dra, "ill", uuids[0]);
 	fake_dra_watch_health(&dra);
-	rig_control("xid 0 79\n");
+	rig_control("recovery 0 1\nxid 0 79\n"); // else it would heal by itself
 	CHECK(c, "taint", rig_wait_for(is_one_tainted, LIMIT_MS) != UINT64_MAX);
 	CHECK(c, "health", rig_wait_for(has_unhealthy, LIMIT_MS) != UINT64_MAX);
 	fake_dra_prepare(&dra, ill, &answer);

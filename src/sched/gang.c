@@ -11,6 +11,7 @@ struct gangs *gangs_new(uint64_t seed)
 	struct gangs *gangs = core_alloc(1, sizeof *gangs);
 	gangs->by_key = map_new(seed);
 	gangs->parts = map_new(seed);
+	gangs->due_ms = INT64_MAX;
 	link_head_init(&gangs->parked);
 	link_head_init(&gangs->begun);
 	link_head_init(&gangs->binds);

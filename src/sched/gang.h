@@ -70,6 +70,7 @@ typedef enum gang_term { // what members may contradict each other in
 struct gangs {
 	struct map *by_key, *parts;
 	size_t held_count; // pods in the waiting trees
+	int64_t due_ms;    // not later than the next refresh of a parked gang
 	bool is_trying;    // pods are put on nodes and taken off again
 	struct tree active;
 	struct link parked; // gangs, as the next

@@ -74,6 +74,17 @@ static void find_facts(struct sched *sched, struct gang *gang)
 	gang->are_codes_new = !was_told || codes != old_codes;
 }
 
+static int64_t refresh_ms(const struct gang *gang)
+{
+	return max_i64(gang->told_ms + FACTS_FRESH_MS, gang->paced_ms);
+}
+
+static void set_stale(struct sched *sched, struct gang *gang)
+{
+	gang->is_stale = true;
+	sched->gangs->due_ms = min_i64(sched->gangs->due_ms, refresh_ms(gang));
+}
+
 // Numbers alone are told again only after a while: each is a write to the API server.
 static void park(struct sched *sched, struct gang *gang, const struct sched_fact *why)
 {
@@ -87,7 +98,8 @@ static void park(struct sched *sched, struct gang *gang, const struct sched_fact
 	if (gang->is_same)
 		return;
 	if (!gang->are_codes_new && gang->told_ms + FACTS_FRESH_MS > sched->now_ms) {
-		gang->is_stale = gang->is_untold = true;
+		gang->is_untold = true;
+		set_stale(sched, gang);
 		return;
 	}
 	gang->is_untold = false;
@@ -165,7 +177,8 @@ void gang_try(struct sched *sched, struct gang *gang)
 				   .need = need,
 				   .have = (int64_t)plan.best };
 	park(sched, gang, &why);
-	gang->is_stale = gang->is_stale || !aim.is_long;
+	if (!aim.is_long)
+		set_stale(sched, gang);
 }
 
 struct gang *gang_first(struct sched *sched)
@@ -222,11 +235,6 @@ static bool may_fit(struct sched *sched, const struct gang *gang)
 	return is_new;
 }
 
-static int64_t refresh_ms(const struct gang *gang)
-{
-	return max_i64(gang->told_ms + FACTS_FRESH_MS, gang->paced_ms);
-}
-
 void gang_wake_changed(struct sched *sched)
 {
 	struct link *parked = &sched->gangs->parked;
@@ -235,7 +243,7 @@ void gang_wake_changed(struct sched *sched)
 		next = at->next;
 		if (gang->why.code != SCHED_CODE_GANG_DOES_NOT_FIT)
 			continue; // nodes do not matter
-		gang->is_stale = true;
+		set_stale(sched, gang);
 		bool is_open = sched->now_ms >= gang->paced_ms && may_fit(sched, gang);
 		if (is_open || refresh_ms(gang) <= sched->now_ms)
 			gang_activate(sched, gang);
@@ -245,25 +253,22 @@ void gang_wake_changed(struct sched *sched)
 void gang_wake_due(struct sched *sched)
 {
 	struct link *parked = &sched->gangs->parked;
+	if (sched->now_ms < sched->gangs->due_ms)
+		return;
+	sched->gangs->due_ms = INT64_MAX;
 	for (struct link *at = parked->next, *next; at != parked; at = next) {
 		struct gang *gang = LINK_OF(at, struct gang, in_parked);
 		next = at->next;
-		if (gang->is_stale && refresh_ms(gang) <= sched->now_ms)
+		if (!gang->is_stale)
+			continue;
+		if (refresh_ms(gang) <= sched->now_ms)
 			gang_activate(sched, gang);
+		else
+			set_stale(sched, gang);
 	}
 }
 
-int64_t gang_wake_ms(const struct sched *sched)
-{
-	int64_t wake_ms = INT64_MAX;
-	const struct link *parked = &sched->gangs->parked;
-	for (const struct link *at = parked->next; at != parked; at = at->next) {
-		const struct gang *gang = LINK_OF((uintptr_t)at, struct gang, in_parked);
-		if (gang->is_stale)
-			wake_ms = min_i64(wake_ms, refresh_ms(gang));
-	}
-	return wake_ms;
-}
+int64_t gang_wake_ms(const struct sched *sched) { return sched->gangs->due_ms; }
 
 // ---- what is told
 

@@ -3,7 +3,7 @@
 // the same or lower priority must fit beside those that are nominated, the pod itself goes there
 // first. Rooms, ports and anti-affinities on the node are kept; other affinities do not see pods
 // that are not there yet.
-#include "sched/victims.h"
+#include "sched/parts.h"
 
 #include <stdlib.h>
 
@@ -75,43 +75,18 @@ static void find_kept(const struct check *check, const struct node *node, struct
 	}
 }
 
-// What those hold that are leaving: the kept pods will have it.
-static int64_t leaving_amount(const struct check *check, const struct node *node, struct str name)
-{
-	int64_t sum = 0;
-	for (const struct link *at = node->pods.next; at != &node->pods; at = at->next) {
-		const struct pod *pod = LINK_OF((uintptr_t)at, struct pod, on_node);
-		if (victims_is_leaving(check->sched, pod))
-			sum += name.len == 0 ? 1 : amount_of(pod->shape->spec, name);
-	}
-	return sum;
-}
-
-static int64_t leaving_devices(const struct check *check, const struct node *node)
-{
-	int64_t count = 0;
-	for (size_t i = 0; i < node->device_count; i++) {
-		const struct device *device = &node->devices[i];
-		count += device->holder != NULL &&
-			 victims_is_leaving(check->sched, device->holder) &&
-			 filter_device_kind(check->shape->spec, device);
-	}
-	return count;
-}
-
 static bool has_amounts(const struct check *check, const struct node *node, const struct kept *kept)
 {
 	const struct sched_spec *spec = check->shape->spec;
 	const struct column *pods = &check->sched->columns[DIM_PODS];
 	int64_t slots = pods->alloc[node->slot] - pods->used[node->slot];
-	if (slots + leaving_amount(check, node, STR("")) < 1 + (int64_t)kept->count)
+	if (slots < 1 + (int64_t)kept->count)
 		return false;
 	for (size_t i = 0; i < spec->amount_count; i++) {
 		if (check->shape->dims[i] == DIM_NONE)
 			return false;
 		const struct column *column = &check->sched->columns[check->shape->dims[i]];
 		int64_t left = column->alloc[node->slot] - column->used[node->slot];
-		left += leaving_amount(check, node, spec->amounts[i].resource);
 		for (size_t k = 0; k < kept->count; k++)
 			left -= amount_of(kept->pods[k]->shape->spec, spec->amounts[i].resource);
 		if (left < spec->amounts[i].amount)
@@ -138,8 +113,7 @@ bool nominate_allows(const struct check *check, const struct node *node)
 		    affinity_are_apart(check->sched, check->pod, kept.pods[i], node))
 			return false;
 	}
-	bool has_devices =
-		gpus == 0 || node->present_count == 0 ||
-		(int64_t)device_usable_count(spec, node) + leaving_devices(check, node) >= gpus;
+	bool has_devices = gpus == 0 || node->present_count == 0 ||
+			   (int64_t)device_usable_count(spec, node) >= gpus;
 	return has_devices && has_amounts(check, node, &kept);
 }

@@ -325,6 +325,8 @@ void preempt_mark(struct sched *sched, struct pod *victim, const struct pod *pod
 		.gpu_count = spec->gpu_count,
 		.lost_ms = victims_lost_ms(sched, victim),
 		.grace_s = victim->stay.grace_s == 0 ? SCHED_GRACE_S : victim->stay.grace_s,
+		.is_reclaimed = victim->queue != pod->queue &&
+				queues_are_used(sched->queueing->queues),
 		.is_guarded = budget != NULL,
 	};
 	if (budget != NULL)

@@ -31,7 +31,8 @@ struct sched_victim {
 	int64_t priority, gpu_count;
 	int64_t lost_ms; // it has run since its checkpoint
 	int64_t grace_s;
-	bool is_guarded; // a budget counts it: its eviction may be refused
+	bool is_reclaimed; // by a queue below what is its own, whatever the priorities
+	bool is_guarded;   // a budget counts it: its eviction may be refused
 };
 struct sched_budget {               // PodDisruptionBudget
 	struct str key, namespace_; // key: namespace/name

@@ -80,10 +80,13 @@ static void put_note(const struct evict_set *set, const struct sched_victim *vic
 			       "held is given back");
 	else
 		(void)snprintf(out, NOTE_MAX_BYTES,
-			       "makes room for %.250s/%.250s of higher priority on %.100s; %lld s "
+			       "makes room for %.250s/%.250s %s on %.100s; %lld s "
 			       "of work on %lld GPUs are lost since its start or checkpoint",
-			       set->namespace_.data, set->name.data, set->node.data,
-			       (long long)victim->lost_ms / 1000, (long long)victim->gpu_count);
+			       set->namespace_.data, set->name.data,
+			       victim->is_reclaimed ? "of a tenant below its own"
+						    : "of higher priority",
+			       set->node.data, (long long)victim->lost_ms / 1000,
+			       (long long)victim->gpu_count);
 }
 
 // Written after the eviction, whose own condition says less.
@@ -134,8 +137,9 @@ static void on_evicted(void *arg, const struct k8s_result *result)
 		return;
 	}
 	if (!is_gone) {
-		counters->evictions[set->node.len == 0]++;
-		record_victim(set, &set->victims[set->at]);
+		const struct sched_victim *victim = &set->victims[set->at];
+		counters->evictions[set->node.len == 0 ? 2 : victim->is_reclaimed]++;
+		record_victim(set, victim);
 	}
 	set->at++;
 	step(set);
@@ -255,7 +259,7 @@ void evict_start(struct scheduler *s, const struct sched_decision *decision)
 
 void evict_put_metrics(const struct scheduler *s, struct buf *out)
 {
-	static const char *const REASONS[] = { "priority", "gang" };
+	static const char *const REASONS[] = { "priority", "reclaim", "gang" };
 	const struct counters *counters = &s->counters;
 	metric_family(out, "gpuaas_scheduler_evictions_total", "counter",
 		      "Pods asked to leave, by reason.");

@@ -69,7 +69,7 @@ struct bind {
 struct counters {
 	uint64_t binds_ok, binds_failed, binds_unknown, patches, patch_failures, undecodable;
 	uint64_t decisions[SCHED_EVICT + 1], terms;
-	uint64_t evictions[2], evictions_refused; // for a higher priority, by a gang
+	uint64_t evictions[3], evictions_refused; // by priority, reclaim, gang
 	struct metric_histogram decide_s, bind_s;
 };
 

@@ -1,0 +1,213 @@
+"""Whole GPUs by dynamic resource allocation on one node, with the cluster's own scheduler and a real kubelet: a pod gets
+exactly the devices of its claim, also over kill -9 of the agent and restarts of the kubelet, and all of it is billed."""
+import json
+import re
+
+import pytest
+from conftest import WORK, wait_for
+
+NAMESPACE, NODE, DRIVER, SLICE = "dra", "node1", "gpu.gpuaas.io", "node1-gpu.gpuaas.io"
+AGENT = "system:serviceaccount:gpuaas-system:gpuaas-agent"
+
+
+@pytest.fixture(scope="module")
+def dra(cluster):
+    """node1 gives its GPUs to claims, the others as before."""
+    values = WORK / "dra.json"
+    values.write_text(json.dumps({"agent": {"dra": {"nodes": [NODE], "extendedResourceName": "example.com/gpu"}}}))
+    install = "testbed_install() {{ chart_install -f \"$root/deploy/demo-values.yaml\" {0} --set \"server.extraAddresses=" \
+              "{{10.99.$testbed_number.11,10.99.$testbed_number.12,10.99.$testbed_number.13}}\"; }}; testbed_install; parts_ready"
+    cluster.shell(install.format(f"-f {values}"))
+    cluster.apply(json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}))
+    for name, count in (("one", 1), ("rest", 6)):
+        cluster.apply(json.dumps({
+            "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": {"name": name, "namespace": NAMESPACE},
+            "spec": {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": {
+                "deviceClassName": DRIVER, "count": count,
+                "selectors": [{"cel": {"expression": f"device.attributes['{DRIVER}'].architecture == 'ampere'"}}]}}]}}}}))
+    yield cluster
+    cluster.kubectl("delete", "namespace", NAMESPACE)
+    cluster.shell(install.format(""))
+
+
+def pod(cluster, name, template="one", gpus=1, **resources):
+    container = {"name": "main", "image": "testbed.local/gpuaas-workload:dev",
+                 "args": ["--seconds", "3600", "--memory-mib", "512", "--util-milli", "300", "--gpus", str(gpus)],
+                 "resources": resources or {"claims": [{"name": "gpu"}]}}
+    spec = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "containers": [container]}
+    if not resources:
+        spec["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": template}]
+    cluster.apply(json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec}))
+
+
+def the_slice(cluster):
+    items = cluster.json("get", "resourceslices", "--field-selector", f"spec.driver={DRIVER}")["items"]
+    return next((s for s in items if s["metadata"]["name"] == SLICE), None)
+
+
+def full_slice(cluster):
+    found = the_slice(cluster)
+    return found and len(found["spec"]["devices"]) == 8 and found
+
+
+def granted(cluster, name):
+    """UUIDs that the container itself sees."""
+    return wait_for(f"{name} tells its devices", lambda: set(re.findall(
+        r"GPU-[0-9a-f-]{36}", cluster.kubectl("-n", NAMESPACE, "logs", name))))
+
+
+def allocated(cluster, name):
+    claims = cluster.json("-n", NAMESPACE, "get", "resourceclaims")["items"]
+    mine = next(c for c in claims if any(r["name"] == name for r in c["status"].get("reservedFor", [])))
+    return {"GPU" + r["device"][3:] for r in mine["status"]["allocation"]["devices"]["results"]}
+
+
+def files(cluster):
+    return set(re.findall(r"gpuaas\.io-claim-\S+\.json", cluster.exec_node(NODE, "ls", "/var/run/cdi").stdout))
+
+
+def kill_agent(cluster):
+    """kill -9 of the agent of the node."""
+    pods = cluster.json("-n", "gpuaas-system", "get", "pods", "-l", "app.kubernetes.io/name=gpuaas-agent")["items"]
+    names = sorted(p["metadata"]["name"] for p in pods)
+    mine = next(p["metadata"]["name"] for p in pods if p["spec"]["nodeName"] == NODE)
+    found = cluster.processes("gpuaas-agent")
+    assert cluster.kill("gpuaas-agent", sorted(found).index(mine)) == mine, names
+
+
+def control(cluster, line):
+    cluster.exec_node(NODE, "sh", "-c", f"echo '{line}' >> /run/gpuaas-emu/control")
+
+
+def test_the_pool_of_the_node(dra):
+    found = wait_for("the slice", lambda: full_slice(dra))
+    gpu_node = dra.json("get", "gpunode", NODE)["status"]["devices"]
+    assert {d["attributes"]["uuid"]["string"] for d in found["spec"]["devices"]} == {d["uuid"] for d in gpu_node}
+    one = found["spec"]["devices"][0]
+    assert one["attributes"]["cudaComputeCapability"] == {"version": "8.0.0"} and one["capacity"]["memory"]["value"] == "80Gi"
+    assert found["metadata"]["ownerReferences"][0]["name"] == NODE
+    node = dra.json("get", "node", NODE)["status"]["allocatable"]
+    assert node.get("nvidia.com/gpu", "0") == "0", "never both ways"
+    assert dra.json("get", "node", "node2")["status"]["allocatable"]["nvidia.com/gpu"] == "8"
+
+
+def test_nobody_writes_the_slices_of_another_node(dra):
+    body = the_slice(dra)
+    body["metadata"] = {"name": "forged"}
+    for node, is_good in ((None, False), ("node2", False), (NODE, True)):
+        extra = [f"--as-user-extra=authentication.kubernetes.io/node-name={node}"] if node else []
+        done = dra.kubectl_try("create", "--dry-run=server", "-f", "-", f"--as={AGENT}", *extra, input=json.dumps(body))
+        assert (done.returncode == 0) == is_good, (node, done.stderr)
+
+
+def test_a_slice_of_before_goes(dra):
+    body = the_slice(dra)
+    body["metadata"] = {"name": "node1-of-an-older-version"}
+    body["spec"]["pool"]["generation"] = 1
+    dra.apply(json.dumps(body))
+    wait_for("the old slice has gone", lambda: "older" not in dra.kubectl("get", "resourceslices"))
+    dra.kubectl("delete", "resourceslice", SLICE)
+    wait_for("the slice is there again", lambda: full_slice(dra))
+
+
+def test_each_pod_gets_its_devices_and_one_waits(dra):
+    for name in ("a", "b"):
+        pod(dra, name)
+    pod(dra, "six", "rest", 6)
+    for name in ("a", "b", "six"):
+        dra.wait_phase(NAMESPACE, name, ("Running",))
+    seen = [granted(dra, name) for name in ("a", "b", "six")]
+    assert [len(s) for s in seen] == [1, 1, 6] and len(set.union(*seen)) == 8
+    assert seen == [allocated(dra, name) for name in ("a", "b", "six")]
+    assert len(files(dra)) == 3
+    pod(dra, "late")
+    wait_for("it waits", lambda: any("cannot allocate all claims" in c.get("message", "") for c in dra.json(
+        "-n", NAMESPACE, "get", "pod", "late")["status"].get("conditions", [])))
+    dra.kubectl("-n", NAMESPACE, "delete", "pod", "a")
+    dra.wait_phase(NAMESPACE, "late", ("Running",))
+    assert granted(dra, "late") == seen[0]
+
+
+def test_kill_between_prepare_and_unprepare(dra):
+    before = granted(dra, "b")
+    kill_agent(dra)
+    dra.kubectl("-n", NAMESPACE, "delete", "pod", "b")
+    pod(dra, "after-kill")
+    dra.wait_phase(NAMESPACE, "after-kill", ("Running",))
+    assert granted(dra, "after-kill") == before == allocated(dra, "after-kill")
+    wait_for("files of three claims", lambda: len(files(dra)) == 3)
+
+
+def test_restarted_kubelet(dra):
+    first = the_slice(dra)["metadata"]["uid"]
+    dra.restart("kubelet", NODE)
+    wait_for("the slice is made anew", lambda: (s := full_slice(dra)) and s["metadata"]["uid"] != first, 120)
+    assert dra.phase(NAMESPACE, "six") == "Running"
+    held = granted(dra, "late")
+    dra.kubectl("-n", NAMESPACE, "delete", "pod", "late")
+    pod(dra, "after-restart")
+    dra.wait_phase(NAMESPACE, "after-restart", ("Running",), 120)
+    assert granted(dra, "after-restart") == held
+
+
+def test_unhealthy_device(dra):
+    uuid = next(iter(granted(dra, "after-restart")))
+    index = next(d["index"] for d in dra.json("get", "gpunode", NODE)["status"]["devices"] if d["uuid"] == uuid)
+
+    def taints():
+        device = next(d for d in the_slice(dra)["spec"]["devices"] if d["attributes"]["uuid"]["string"] == uuid)
+        return {(t["key"], t.get("value"), t["effect"]) for t in device.get("taints", [])}
+
+    def health():
+        container = dra.json("-n", NAMESPACE, "get", "pod", "after-restart")["status"]["containerStatuses"][0]
+        return [r["health"] for s in container.get("allocatedResourcesStatus", []) for r in s["resources"]]
+
+    control(dra, f"recovery {index} 1")  # else it would heal by itself
+    control(dra, f"xid {index} 79")
+    wait_for("a taint", lambda: {(k, e) for k, _, e in taints()} == {(f"{DRIVER}/unhealthy", "NoSchedule")})
+    assert {v for _, v, _ in taints()} <= {"xid", "recovery"}
+    wait_for("the pod knows", lambda: health() == ["Unhealthy"], 90)
+    dra.kubectl("-n", NAMESPACE, "delete", "pod", "after-restart")
+    pod(dra, "waits-for-health")
+    wait_for("it waits", lambda: any("cannot allocate all claims" in c.get("message", "") for c in dra.json(
+        "-n", NAMESPACE, "get", "pod", "waits-for-health")["status"].get("conditions", [])))
+    control(dra, f"restore {index}")
+    dra.wait_phase(NAMESPACE, "waits-for-health", ("Running",), 120)
+    assert granted(dra, "waits-for-health") == {uuid} and not taints()
+
+
+def test_a_resource_backed_by_a_claim(dra):
+    dra.kubectl("-n", NAMESPACE, "delete", "pod", "six")
+    pod(dra, "by-resource", limits={"example.com/gpu": "2"}, gpus=2)
+    dra.wait_phase(NAMESPACE, "by-resource", ("Running",), 120)
+    assert len(granted(dra, "by-resource")) == 2
+
+
+def test_all_of_it_is_billed(dra):
+    uids = {p["metadata"]["name"]: p["metadata"]["uid"] for p in dra.json("-n", NAMESPACE, "get", "pods")["items"]}
+    dra.kubectl("-n", NAMESPACE, "delete", "pod", "--all")
+    admin = dra.admin()
+
+    def events(kind):
+        lines = admin.call("GET", "/v1/events", accept="application/jsonl").splitlines()
+        return [e for e in map(json.loads, lines) if e["type"] == kind and e.get("namespace") == NAMESPACE]
+
+    # a, b, late, after-kill, after-restart, waits-for-health: one each; six: six; by-resource: two.
+    wanted = {"a": 1, "b": 1, "six": 6, "late": 1, "after-kill": 1, "after-restart": 1, "waits-for-health": 1, "by-resource": 2}
+
+    def counts(kind):
+        found = {}
+        for event in events(kind):
+            assert (event["share"]["num"], event["share"]["den"]) == (1, 1) if kind == "bound" else True
+            assert event.get("container") == "main", event
+            found[event["pod"]] = found.get(event["pod"], 0) + 1
+        return found
+
+    wait_for("every grant is told bound", lambda: counts("bound") == wanted, 90)
+    wait_for("and released", lambda: counts("released") == wanted, 90)
+    assert {e["pod_uid"] for e in events("bound")} >= set(uids.values())
+    wait_for("no file is left", lambda: not files(dra))
+    overlaps = {}
+    for event in sorted(events("bound") + events("released"), key=lambda e: (e["t"], e["type"] == "bound")):
+        overlaps[event["gpu"]] = overlaps.get(event["gpu"], 0) + (1 if event["type"] == "bound" else -1)
+        assert 0 <= overlaps[event["gpu"]] <= 1, event

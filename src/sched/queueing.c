@@ -55,6 +55,7 @@ void queueing_leave(struct sched *sched, struct pod *pod)
 		free(user);
 	}
 	queues_release(sched->queueing->queues, queue);
+	queues_settle(sched->queueing->queues); // it may be gone, and nothing may lead to it
 }
 
 int64_t queueing_priority(const struct sched *sched, const struct sched_pod_in *in)

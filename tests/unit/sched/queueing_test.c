@@ -332,7 +332,10 @@ static void test_random(struct check *c)
 	unsigned int seed = 5;
 	struct rig rig;
 	int broken = 0, above = 0;
+	struct sched_factors factors = { .age_max_s = 100, .deadline_s = 100 };
+	factors.weights[SCHED_FACTOR_SHARE] = 100; // looks at siblings, which may be gone
 	rig_init(&rig);
+	sched_factors_set(rig.sched, &factors);
 	put_node(&rig, "n1", 8, "A100");
 	put_node(&rig, "n2", 8, "H100");
 	sched_half_life_set(rig.sched, 600);

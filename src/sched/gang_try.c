@@ -31,8 +31,11 @@ static void collect(struct sched *sched, const struct gang *gang, struct pod *po
 		    struct sched_facts *ret_facts)
 {
 	struct gang_memo *memo = gang_memo_of(pod->shape);
-	bool is_known = memo->facts_gen == sched->load_gen &&
-			memo->duration_s == pod->key.duration_s && pod->head == NULL;
+	// A shorter one fits wherever a longer one is not kept away by what is reserved.
+	bool is_shorter = pod->key.duration_s > 0 && pod->key.duration_s < memo->duration_s &&
+			  (facts_codes(&memo->facts) & code_bit(SCHED_CODE_RESERVED)) == 0;
+	bool is_known = memo->facts_gen == sched->load_gen && pod->head == NULL &&
+			(is_shorter || memo->duration_s == pod->key.duration_s);
 	if (!is_known) {
 		(void)decide_collect(sched, pod, &memo->facts);
 		memo->facts_gen = pod->head == NULL ? sched->load_gen : 0;
@@ -74,15 +77,18 @@ static void find_facts(struct sched *sched, struct gang *gang)
 	gang->are_codes_new = !was_told || codes != old_codes;
 }
 
-static int64_t refresh_ms(const struct gang *gang)
+// The more members wait, the less often their numbers are brought up to date.
+static int64_t refresh_ms(const struct sched *sched, const struct gang *gang)
 {
-	return max_i64(gang->told_ms + FACTS_FRESH_MS, gang->paced_ms);
+	enum { PODS_FRESH = 1024 };
+	int64_t times = 1 + (int64_t)sched->gangs->held_count / PODS_FRESH;
+	return max_i64(gang->told_ms + times * FACTS_FRESH_MS, gang->paced_ms);
 }
 
 static void set_stale(struct sched *sched, struct gang *gang)
 {
 	gang->is_stale = true;
-	sched->gangs->due_ms = min_i64(sched->gangs->due_ms, refresh_ms(gang));
+	sched->gangs->due_ms = min_i64(sched->gangs->due_ms, refresh_ms(sched, gang));
 }
 
 // Numbers alone are told again only after a while: each is a write to the API server.
@@ -245,7 +251,7 @@ void gang_wake_changed(struct sched *sched)
 			continue; // nodes do not matter
 		set_stale(sched, gang);
 		bool is_open = sched->now_ms >= gang->paced_ms && may_fit(sched, gang);
-		if (is_open || refresh_ms(gang) <= sched->now_ms)
+		if (is_open || refresh_ms(sched, gang) <= sched->now_ms)
 			gang_activate(sched, gang);
 	}
 }
@@ -261,7 +267,7 @@ void gang_wake_due(struct sched *sched)
 		next = at->next;
 		if (!gang->is_stale)
 			continue;
-		if (refresh_ms(gang) <= sched->now_ms)
+		if (refresh_ms(sched, gang) <= sched->now_ms)
 			gang_activate(sched, gang);
 		else
 			set_stale(sched, gang);

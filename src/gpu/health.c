@@ -24,7 +24,7 @@ bool health_is_offered(const struct health *health)
 
 bool health_is_dead(const struct health *health)
 {
-	if (health->state != HEALTH_UNHEALTHY)
+	if (health_is_offered(health))
 		return false;
 	switch (health->fault) {
 	case HEALTH_FAULT_XID:

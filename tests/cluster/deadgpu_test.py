@@ -99,10 +99,14 @@ def test_switched_off_nobody_is_sent_away(evicting):
     pod = running(cluster, "bystander")
     node, uuid = place(pod)
     index = device(cluster, node, uuid)["index"]
+    control(cluster, node, f"recovery {index} 1")
     control(cluster, node, f"xid {index} 79")
-    wait_for("the GPU is told dead", lambda: device(cluster, node, uuid).get("fault", {}).get("dead"))
-    # Longer than the server takes with the switch on: it looks every two seconds.
-    with pytest.raises(AssertionError):
-        wait_for("an eviction that must not come", lambda: running(cluster, "bystander") is None, 8)
-    assert running(cluster, "bystander")["metadata"]["uid"] == pod["metadata"]["uid"]
-    control(cluster, node, f"restore {index}")
+    try:
+        wait_for("the GPU is told dead", lambda: device(cluster, node, uuid).get("fault", {}).get("dead"))
+        # Longer than the server takes with the switch on: it looks every two seconds.
+        with pytest.raises(AssertionError):
+            wait_for("an eviction that must not come", lambda: running(cluster, "bystander") is None, 8)
+        assert running(cluster, "bystander")["metadata"]["uid"] == pod["metadata"]["uid"]
+    finally:
+        control(cluster, node, f"restore {index}")
+    wait_for("the GPU is back", lambda: device(cluster, node, uuid)["healthy"], 90)

@@ -122,6 +122,27 @@ def test_nobody_else_gets_it(strict, namespace, container, why):
     assert done.returncode != 0 and why in done.stderr, done.stderr
 
 
+@pytest.mark.parametrize("mount, change, gone", [
+    ("pod-resources", "remove", lambda m: m["gpuaas_agent_pod_resources_failures_total"] > 0 and m["gpuaas_agent_kubelet_registered"] == 1),
+    ("device-plugins", "read-only", lambda m: m["gpuaas_agent_kubelet_registered"] == 0),
+])
+def test_each_folder_serves_one_thing(strict, mount, change, gone):
+    mounts = strict.json("-n", SYSTEM, "get", "ds", "gpuaas-agent")["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]
+    path = f"/spec/template/spec/containers/0/volumeMounts/{next(i for i, m in enumerate(mounts) if m['name'] == mount)}"
+    patch = {"op": "remove", "path": path} if change == "remove" else {"op": "add", "path": path + "/readOnly", "value": True}
+    before = {n: p["metadata"]["uid"] for n, p in agents(strict).items()}
+    strict.kubectl("-n", SYSTEM, "patch", "ds", "gpuaas-agent", "--type=json", "-p", json.dumps([patch]))
+    try:
+        node = wait_for("a new agent", lambda: next((n for n, p in agents(strict).items() if p["metadata"]["uid"] != before.get(n)), None))
+        page = wait_for("what is gone", lambda: (m := metrics_try(strict, node)) and gone(m) and m)
+        # The driver, and health of all GPUs, as before.
+        assert page["gpuaas_agent_nvml_up"] == 1
+        wait_for("eight GPUs", lambda: healthy(strict, node) == 8)
+    finally:
+        strict.kubectl("-n", SYSTEM, "rollout", "undo", "ds/gpuaas-agent")
+        strict.shell("parts_ready")
+
+
 def test_without_the_grant_there_is_no_driver_and_all_else_works(strict):
     install(strict, {"driverAccess": "none", "env": STRICT}, ready="")
 
@@ -132,7 +153,7 @@ def test_without_the_grant_there_is_no_driver_and_all_else_works(strict):
                      all(s.get("running") for s in (c["state"] for c in p["status"].get("containerStatuses", [{"state": {}}])))), None)
     node = wait_for("an agent without the grant", bereft)
     page = wait_for("its page", lambda: metrics_try(strict, node))
-    assert page["gpuaas_agent_nvml_up"] == 0 and not any(key.startswith("DCGM_FI") for key in page)
+    assert page["gpuaas_agent_nvml_up"] == 0 and not any(key.startswith("DCGM_FI_DEV_POWER_USAGE") for key in page)
     log = strict.kubectl("-n", SYSTEM, "logs", agents(strict)[node]["metadata"]["name"])
     assert "Insufficient Permissions" in log
     # What does not need the driver goes on: the API server is asked and told, usage is pushed.

@@ -119,6 +119,20 @@ def cut(leader):
     return leader.wire.is_cut.clear
 
 
+def bind(api, name, term):
+    api.call("POST", f"/api/v1/namespaces/a/pods/{name}/binding", {
+        "apiVersion": "v1", "kind": "Binding", "metadata": {"name": name, "annotations": {"gpuaas.io/term": term}},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": "n0"}})
+
+
+def test_others_bind_before_anybody_has_led(api):
+    """Else the scheduler's own pod could never start."""
+    api.add_pod("early", 1)
+    bind(api, "early", "7")
+    assert [pod["metadata"]["name"] for pod in bound(api)] == ["early"]
+    api.delete_pods()
+
+
 @pytest.mark.parametrize("fault", [kill, freeze, cut])
 def test_the_other_replica_takes_over(api, tmp_path, fault):
     replicas, took = [], []

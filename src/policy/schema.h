@@ -29,7 +29,7 @@ struct schema_field {
 	const char *name;
 	schema_type type;
 	bool required;
-	bool nullable; // null takes the value away
+	bool nullable;               // null takes the value away
 	int64_t min, max;            // max 0: no bound
 	const char *const *values;   // NULL-terminated list of allowed texts, or NULL
 	const struct schema *object; // of SCHEMA_OBJECT, SCHEMA_OBJECTS

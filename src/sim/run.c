@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-enum { EXIT_INVARIANT = 9, BIND_MS_MAX = 20 };
+enum { EXIT_INVARIANT = 9, BIND_MS_MAX = 20, STILL_MS_MAX = 24 * 3600 * 1000 };
 
 static void on_bind(struct sim *sim, const struct sched_decision *decision, struct sim_pod *pod)
 {
@@ -99,19 +99,26 @@ static err_status take_events(struct sim *sim, struct err *err)
 			on_pod_event(sim, &event);
 			continue;
 		}
+		sim->moved_ms = sim->now_ms;
 		if (apply_object(sim, event.object, err) != ERR_OK)
 			return err_wrap(err, "%s", json_cstr(event.object->json, "metadata.name"));
 	}
 	return ERR_OK;
 }
 
-// Moves the clock to what comes next; false at the end.
+// Moves the clock to what comes next; false at the end. An eviction that is refused is asked for
+// again and again, so a day in which no pod starts or ends is the end as well.
 static bool advance(struct sim *sim)
 {
-	int64_t next_ms = sched_wake_ms(sim->core), event_ms;
-	if (events_first(sim->events, &event_ms))
+	int64_t next_ms = sched_wake_ms(sim->core), event_ms = 0;
+	bool has_event = events_first(sim->events, &event_ms);
+	size_t moved = sim->bound + sim->finished + sim->evicted;
+	if (has_event)
 		next_ms = min_i64(next_ms, event_ms);
-	if (next_ms == INT64_MAX)
+	if (moved != sim->moved)
+		sim->moved_ms = sim->now_ms;
+	sim->moved = moved;
+	if (next_ms == INT64_MAX || (!has_event && next_ms > sim->moved_ms + STILL_MS_MAX))
 		return false;
 	sim->now_ms = max_i64(sim->now_ms, next_ms);
 	return true;

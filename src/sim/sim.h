@@ -72,6 +72,8 @@ struct sim {
 	struct rng rng;
 	FILE *out;
 	int64_t now_ms;
+	int64_t moved_ms; // when an object came, or a pod started or ended
+	size_t moved;     // how many pods had by then
 	uint64_t bind_failures_permille, evict_failures_permille;
 	struct sched_preempt_rules rules;
 	struct map *budgets;                 // key -> sched_budget, as the API server has it

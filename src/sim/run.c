@@ -112,7 +112,7 @@ static bool advance(struct sim *sim)
 {
 	int64_t next_ms = sched_wake_ms(sim->core), event_ms = 0;
 	bool has_event = events_first(sim->events, &event_ms);
-	size_t moved = sim->bound + sim->finished + sim->evicted;
+	size_t moved = sim->bound + sim->finished + map_count(sim->pods);
 	if (has_event)
 		next_ms = min_i64(next_ms, event_ms);
 	if (moved != sim->moved)

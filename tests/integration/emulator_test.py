@@ -272,7 +272,9 @@ def wait_for(question):
 
 answer, last = [], 0
 # Some samples since the workload began.
-wait_for(lambda: [s.sampleValue.uiVal for s in n.nvmlDeviceGetSamples(gpu[0], n.NVML_GPU_UTILIZATION_SAMPLES, 0)[1][-3:]] == [40] * 3)
+util = n.NVML_GPU_UTILIZATION_SAMPLES
+wait_for(lambda: code_of(n.nvmlDeviceGetSamples, gpu[0], util, 0) == 0 and
+         [s.sampleValue.uiVal for s in n.nvmlDeviceGetSamples(gpu[0], util, 0)[1][-3:]] == [40] * 3)
 for kind in (n.NVML_TOTAL_POWER_SAMPLES, n.NVML_GPU_UTILIZATION_SAMPLES, n.NVML_PROCESSOR_CLK_SAMPLES):
     kind_of_value, samples = n.nvmlDeviceGetSamples(gpu[0], kind, 0)
     times = [s.timeStamp for s in samples]

@@ -51,9 +51,9 @@ def full_slice(cluster):
 
 
 def granted(cluster, name):
-    """UUIDs that the container itself sees."""
+    """UUIDs that the container itself sees; a kubelet that has just begun does not know it yet."""
     return wait_for(f"{name} tells its devices", lambda: set(re.findall(
-        r"GPU-[0-9a-f-]{36}", cluster.kubectl("-n", NAMESPACE, "logs", name))))
+        r"GPU-[0-9a-f-]{36}", cluster.kubectl("-n", NAMESPACE, "logs", name, check=False))))
 
 
 def allocated(cluster, name):

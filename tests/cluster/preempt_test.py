@@ -1,6 +1,7 @@
 """Preemption on a real API server, without nodes that run anything: what ends is deleted by the test."""
 import datetime
 import json
+import time
 import urllib.error
 
 import pytest
@@ -70,7 +71,8 @@ def test_the_cheapest_leaves_and_its_node_is_kept(api, scheduler):
     fill(api, "low")
     node = pod(api, "low2")["spec"]["nodeName"]
     # What ran a while has something to lose.
-    wait_for("some work", lambda: datetime.datetime.now(datetime.timezone.utc).timestamp() % 3 > 2)
+    since = time.monotonic()
+    wait_for("some work", lambda: time.monotonic() > since + 3)
     api.call("PATCH", "/api/v1/namespaces/a/pods/low2", {"metadata": {"annotations": {
         "gpuaas.io/checkpointed-at": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}}},
         "application/merge-patch+json")

@@ -133,9 +133,17 @@ def test_others_bind_before_anybody_has_led(api):
     api.delete_pods()
 
 
+@pytest.fixture
+def replicas():
+    made = []
+    yield made
+    for replica in made:
+        replica.close()
+
+
 @pytest.mark.parametrize("fault", [kill, freeze, cut])
-def test_the_other_replica_takes_over(api, tmp_path, fault):
-    replicas, took = [], []
+def test_the_other_replica_takes_over(api, tmp_path, replicas, fault):
+    took = []
     for number in range(FAILOVERS):
         while len(replicas) < 2:
             replicas.append(Replica(api.server, tmp_path, f"{fault.__name__}-{number}-{len(replicas)}-{free_port()}"))
@@ -163,6 +171,4 @@ def test_the_other_replica_takes_over(api, tmp_path, fault):
             leader.close()
             replicas.remove(leader)
         api.delete_pods()
-    for replica in replicas:
-        replica.close()
     print(f"{fault.__name__}: {FAILOVERS} failovers, {min(took):.1f} to {max(took):.1f} s until all that fits is bound")

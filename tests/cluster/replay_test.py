@@ -1,7 +1,9 @@
 """The public trace as real pods while parts are killed: every task ends once, and an observer who
 knows only the pods' times arrives at the same bill to the nano."""
+import json
 import threading
 import time
+from fractions import Fraction
 
 import observer
 import run as replay
@@ -67,7 +69,7 @@ def test_every_task_ends_once_and_the_bill_agrees(cluster, monkeypatch):
     done.set()
     faults.join()
     assert log == [what for _, what, _ in FAULTS]
-    missing = replay.drained(admin, rows, start, patience_s=120)
+    missing, _ = replay.drained(admin, rows, start, patience_s=120)
     end = replay.text_of(replay.now())
     assert missing == []
     assert {r["id"] for r in rows.values()} == {f"{t.tenant}.{t.name}" for t in todo}
@@ -103,16 +105,24 @@ def test_prometheus_scrapes_all_parts(cluster):
 
 
 def test_no_gpu_was_held_by_two_at_once(cluster):
-    """Over the whole ledger, from the events alone."""
-    import json
+    """Over the whole ledger, from the events alone: what is held of a GPU, parts of it by slices or
+    shares, is never more than the GPU."""
     lines = cluster.admin().call("GET", "/v1/events", accept="application/jsonl").splitlines()
-    by_gpu = {}
+    changes, shares = {}, {}
     for event in map(json.loads, lines):
-        if event["type"] in ("bound", "released"):
-            holds = by_gpu.setdefault(event["gpu"], {}).setdefault(event["pod_uid"], {})
-            holds[event["type"]] = observer.seconds_of(event["t"])
-    overlaps = []
-    for gpu, holds in by_gpu.items():
-        spans = sorted((h["bound"], h.get("released", 1 << 40), uid) for uid, h in holds.items() if "bound" in h)
-        overlaps += [(gpu, a, b) for a, b in zip(spans, spans[1:]) if b[0] < a[1]]
-    assert overlaps == []
+        if event["type"] not in ("bound", "released"):
+            continue
+        key = (event["gpu"], event["pod_uid"], event["container"])
+        if event["type"] == "bound":
+            part = event.get("share", {"num": 1, "den": 1})
+            shares[key] = Fraction(int(part["num"]), int(part["den"]))
+        change = shares.get(key, Fraction(0)) * (1 if event["type"] == "bound" else -1)
+        steps = changes.setdefault(event["gpu"], {})
+        at = observer.seconds_of(event["t"])
+        steps[at] = steps.get(at, Fraction(0)) + change  # what ends in a second makes room for what begins in it
+    assert shares
+    for gpu, steps in changes.items():
+        held = Fraction(0)
+        for at in sorted(steps):
+            held += steps[at]
+            assert 0 <= held <= 1, (gpu, at, held)

@@ -45,7 +45,8 @@ static void add(struct counters *counters, counter_kind kind, enum gpu_field fie
 	ASSERT(counters->count < COUNTERS_MAX);
 	struct counter *counter = &counters->items[counters->count++];
 	*counter = (struct counter){ .kind = kind, .field = field };
-	(void)snprintf(counter->type, sizeof counter->type, "%s", type);
+	(void)snprintf(counter->type, sizeof counter->type, "%.*s", (int)sizeof counter->type - 1,
+		       type);
 	(void)snprintf(counter->help, sizeof counter->help, "%s", help);
 }
 

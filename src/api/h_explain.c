@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why something waits: for quota by our own count, for nodes by the scheduler, which is asked
 // itself where it can be reached and otherwise read from the pod's condition.
+#include "api/ask.h"
 #include "api/handlers.h"
 #include "api/request_steps.h"
 #include "k8s/condition.h"
-#include "net/http_client.h"
 
 #include <inttypes.h>
 
@@ -153,20 +153,15 @@ static void explain_pod(struct call *call, json_t *pod)
 		return;
 	}
 	*asked = (struct asked){ call, json_incref(pod) };
-	struct http_header bearer = { STR("authorization"), call->api->scheduler_bearer };
 	struct http_call_request request = {
-		.method = "GET",
-		.headers = &bearer,
-		.header_count = bearer.value.len > 0 ? 1 : 0,
 		.path = str_of(arena_printf(call->arena, "/explain/%s/%s",
 					    json_cstr(pod, "metadata.namespace"),
 					    json_cstr(pod, "metadata.name"))),
-		.timeout_ns = UINT64_C(3000000000),
 		.body_max_bytes = 1 << 20,
 		.on_done = on_explained,
 		.arg = asked,
 	};
-	(void)http_call_start(call->api->scheduler, &request);
+	scheduler_ask(call->api, &request);
 }
 
 // What its controller says of it, unless that is about the quota, which is counted here.

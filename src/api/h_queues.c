@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queues of tenants: their settings are checked against the other tenants here, what they have now
 // is the scheduler's to say.
+#include "api/ask.h"
 #include "api/handlers.h"
 #include "api/tenant_queues.h"
-#include "net/http_client.h"
 #include "policy/tenant_queue.h"
 
 // ---- settings
@@ -138,16 +138,11 @@ void handle_queue_list(struct call *call)
 			     "this server knows no scheduler; connect it to a cluster");
 		return;
 	}
-	struct http_header bearer = { STR("authorization"), call->api->scheduler_bearer };
 	struct http_call_request request = {
-		.method = "GET",
-		.headers = &bearer,
-		.header_count = bearer.value.len > 0 ? 1 : 0,
 		.path = STR("/queues"),
-		.timeout_ns = UINT64_C(3000000000),
 		.body_max_bytes = 16 << 20,
 		.on_done = on_rows,
 		.arg = call,
 	};
-	(void)http_call_start(call->api->scheduler, &request);
+	scheduler_ask(call->api, &request);
 }

@@ -142,13 +142,14 @@ void rest_authenticated(struct call *call)
 	struct str tenant;
 	if (!is_within_rate(call))
 		return;
-	if (!find_tenant(call, &tenant) && call->route->tenant_of == ROUTE_TENANT_QUERY) {
+	bool is_named = find_tenant(call, &tenant);
+	if (!is_named && call->route->tenant_of == ROUTE_TENANT_QUERY) {
 		rest_problem(
 			call, 400, "invalid_parameter",
 			"tenant must be a DNS label: small letters, digits and '-', at most 63");
 		return;
 	}
-	if (!find_tenant(call, &tenant)) {
+	if (!is_named) {
 		rest_problem(call, 404, "not_found", "there is no such %s, or it is not yours",
 			     authz_resource_name(call->route->resource));
 		return;

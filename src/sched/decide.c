@@ -152,19 +152,6 @@ static bool collect(const struct check *check, struct sched_facts *ret_facts)
 	return fits && !queueing_is_blocked(check->pod);
 }
 
-static bool facts_equal(const struct sched_facts *a, const struct sched_facts *b)
-{
-	if (a->count != b->count)
-		return false;
-	for (size_t i = 0; i < a->count; i++) {
-		const struct sched_fact *x = &a->items[i], *y = &b->items[i];
-		if (x->code != y->code || x->detail != y->detail || x->nodes != y->nodes ||
-		    x->need != y->need || x->have != y->have)
-			return false;
-	}
-	return true;
-}
-
 bool decide_collect(struct sched *sched, struct pod *pod, struct sched_facts *ret_facts)
 {
 	shape_ready(sched, pod->shape);

@@ -169,6 +169,16 @@ static bool is_blocked(struct search *s, const struct pod *pod)
 	return is;
 }
 
+static struct check check_of(const struct search *s, struct pod *pod, struct affinity *affinity)
+{
+	return (struct check){ .sched = s->sched,
+			       .pod = pod,
+			       .shape = pod->shape,
+			       .affinity = affinity,
+			       .domain_key = s->domain_key,
+			       .domain_value = s->domain_value };
+}
+
 // ---- the usual choice
 
 static bool is_greedy_done(struct search *s, bool is_hardest_first)
@@ -179,12 +189,7 @@ static bool is_greedy_done(struct search *s, bool is_hardest_first)
 		if (pod->shape == full || is_blocked(s, pod))
 			continue;
 		struct affinity *affinity = affinity_new(s->sched, pod);
-		struct check check = { .sched = s->sched,
-				       .pod = pod,
-				       .shape = pod->shape,
-				       .affinity = affinity,
-				       .domain_key = s->domain_key,
-				       .domain_value = s->domain_value };
+		struct check check = check_of(s, pod, affinity);
 		struct node *node = queueing_is_blocked(pod) ? NULL : place_best(&check);
 		s->looks += s->sched->slot_count;
 		affinity_free(affinity);
@@ -225,12 +230,7 @@ static bool try_nodes(struct search *s, size_t i, uint32_t from)
 {
 	struct pod *pod = s->pods[i];
 	struct affinity *affinity = affinity_new(s->sched, pod);
-	struct check check = { .sched = s->sched,
-			       .pod = pod,
-			       .shape = pod->shape,
-			       .affinity = affinity,
-			       .domain_key = s->domain_key,
-			       .domain_value = s->domain_value };
+	struct check check = check_of(s, pod, affinity);
 	bool is_found = false, is_blocked = queueing_is_blocked(pod);
 	for (uint32_t slot = from; slot < s->sched->slot_count && !is_found && !is_blocked;
 	     slot++) {

@@ -6,19 +6,6 @@
 
 #include <stdlib.h>
 
-static bool facts_equal(const struct sched_facts *a, const struct sched_facts *b)
-{
-	if (a->count != b->count)
-		return false;
-	for (size_t i = 0; i < a->count; i++) {
-		const struct sched_fact *x = &a->items[i], *y = &b->items[i];
-		if (x->code != y->code || x->detail != y->detail || x->nodes != y->nodes ||
-		    x->need != y->need || x->have != y->have)
-			return false;
-	}
-	return true;
-}
-
 static void put_why(const struct gang *gang, struct sched_facts *facts)
 {
 	struct sched_fact *fact = facts_add(facts, gang->why.code, gang->why.detail);

@@ -100,6 +100,7 @@ int64_t filter_preference(const struct sched_spec *spec, const struct node *node
 int64_t filter_gpu_memory_mib(const struct node *node);
 struct sched_version filter_version(const struct node *node, sched_code code);
 uint64_t facts_codes(const struct sched_facts *facts);
+bool facts_equal(const struct sched_facts *a, const struct sched_facts *b); // in order
 struct sched_fact *facts_add(struct sched_facts *facts, sched_code code, uint32_t detail);
 
 // nominate.c

@@ -153,6 +153,19 @@ uint64_t facts_codes(const struct sched_facts *facts)
 	return codes;
 }
 
+bool facts_equal(const struct sched_facts *a, const struct sched_facts *b)
+{
+	if (a->count != b->count)
+		return false;
+	for (size_t i = 0; i < a->count; i++) {
+		const struct sched_fact *x = &a->items[i], *y = &b->items[i];
+		if (x->code != y->code || x->detail != y->detail || x->nodes != y->nodes ||
+		    x->need != y->need || x->have != y->have)
+			return false;
+	}
+	return true;
+}
+
 struct sched_fact *facts_add(struct sched_facts *facts, sched_code code, uint32_t detail)
 {
 	size_t i = 0;

@@ -12,54 +12,35 @@ static err_status fail_memory(struct err *err)
 	return err_set(err, ERR_LIMIT, "the scenario needs too much memory");
 }
 
-// So many more devices as the node's thousandths make up; returns how many there are then.
-static int64_t make_shared(struct sim *sim, const struct sched_node_in *node,
-			   struct sched_device_in devices[SCHED_DEVICES_MAX], int64_t count,
-			   int64_t memory_mib)
-{
-	struct str model = sched_labels_get(&node->labels, STR("nvidia.com/gpu.product"));
-	int64_t shared = 0;
-	for (size_t i = 0; i < node->allocatable_count; i++) {
-		if (str_eq_c(node->allocatable[i].resource, SHARE_MILLI_RESOURCE))
-			shared = node->allocatable[i].amount / SHARE_WHOLE_MILLI;
-	}
-	shared = min_i64(shared, SCHED_DEVICES_MAX - count);
-	for (int64_t i = count; i < count + shared; i++) {
-		char *uuid = arena_printf(sim->scenario->arena, "GPU-" STR_FMT "-%lld",
-					  STR_ARG(node->name), (long long)i);
-		devices[i] = (struct sched_device_in){ .uuid = str_of(uuid),
-						       .model = model,
-						       .index = i,
-						       .memory_mib = memory_mib,
-						       .is_healthy = true,
-						       .is_shared = true };
-	}
-	return count + shared;
-}
-
-// Devices of a node that no GPUNode of the scenario describes.
+// Devices of a node that no GPUNode of the scenario describes: the whole GPUs it names, and behind
+// them as many as its thousandths make up.
 static void make_devices(struct sim *sim, const struct sched_node_in *node)
 {
 	struct sched_device_in devices[SCHED_DEVICES_MAX];
-	int64_t count = 0, memory_mib = 0;
+	int64_t whole = 0, shared = 0, memory_mib = 0;
 	for (size_t i = 0; i < node->allocatable_count; i++) {
-		if (str_eq_c(node->allocatable[i].resource, FEED_GPU_RESOURCE))
-			count = min_i64(node->allocatable[i].amount, SCHED_DEVICES_MAX);
+		const struct sched_amount *item = &node->allocatable[i];
+		if (str_eq_c(item->resource, FEED_GPU_RESOURCE))
+			whole = min_i64(item->amount, SCHED_DEVICES_MAX);
+		if (str_eq_c(item->resource, SHARE_MILLI_RESOURCE))
+			shared = min_i64(item->amount / SHARE_WHOLE_MILLI, SCHED_DEVICES_MAX);
 	}
-	struct str model = sched_labels_get(&node->labels, STR("nvidia.com/gpu.product"));
+	int64_t count = min_i64(whole + shared, SCHED_DEVICES_MAX);
 	struct str memory = sched_labels_get(&node->labels, STR("nvidia.com/gpu.memory"));
 	if (!str_to_i64(memory, &memory_mib))
 		memory_mib = 0;
 	for (int64_t i = 0; i < count; i++) {
 		char *uuid = arena_printf(sim->scenario->arena, "GPU-" STR_FMT "-%lld",
 					  STR_ARG(node->name), (long long)i);
-		devices[i] = (struct sched_device_in){ .uuid = str_of(uuid),
-						       .model = model,
-						       .index = i,
-						       .memory_mib = memory_mib,
-						       .is_healthy = true };
+		devices[i] = (struct sched_device_in){
+			.uuid = str_of(uuid),
+			.model = sched_labels_get(&node->labels, STR("nvidia.com/gpu.product")),
+			.index = i,
+			.memory_mib = memory_mib,
+			.is_healthy = true,
+			.is_shared = i >= whole,
+		};
 	}
-	count = make_shared(sim, node, devices, count, memory_mib);
 	sched_devices_set(sim->core, node->name, devices, (size_t)count);
 	share_books_devices(checker_shares(sim->checker), devices, (size_t)count);
 }

@@ -76,7 +76,8 @@ def test_the_agent_opens_the_driver_without_being_privileged(strict):
 
 
 def test_its_devices_are_the_drivers_alone(strict):
-    root = pathlib.Path(f"/proc/{strict.processes('gpuaas-agent')[agents(strict)['node1']['metadata']['name']]}/root/dev")
+    process = strict.processes("gpuaas-agent")[agents(strict)["node1"]["metadata"]["name"]]
+    root = pathlib.Path("/proc", str(process), "root", "dev")
     nodes = {p.name for p in root.iterdir() if p.is_char_device() and not p.is_symlink()}
     assert nodes - {"null", "zero", "full", "tty", "urandom", "random", "ptmx", "console"} == \
         {"nvidiactl", *(f"nvidia{i}" for i in range(8))}

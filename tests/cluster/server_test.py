@@ -59,6 +59,11 @@ class Cluster(ApiServer):
         return path, token
 
 
+def helm(template, *options):
+    return subprocess.run([PROGRAMS / "helm", "template", "gpuaas", ROOT / "deploy/chart/gpuaas", "-n", "gpuaas-system",
+                           f"--show-only=templates/{template}.yaml", *options], check=False, capture_output=True, text=True)
+
+
 def install(cluster):
     cluster.kubectl("create", "namespace", "gpuaas-system")
     for account in ("gpuaas-server", "gpuaas-agent", "gpuaas-scheduler"):
@@ -227,6 +232,54 @@ def test_pods_of_tenants(cluster, red):
         assert re.search("denied|forbidden|Forbidden", said), (name, said)
     own = lambda meta, spec, one: meta.update(labels={"gpuaas.io/request": "red.first"})  # noqa: E731
     cluster.kubectl("apply", "--dry-run=server", "-f", "-", given=pod_with(own))
+
+
+def asks(resource, amount="1", scheduler="gpuaas"):
+    return lambda meta, spec, one: (spec.update(schedulerName=scheduler), one.update(resources={"limits": {resource: amount}}))
+
+
+def test_tenants_ask_only_for_what_their_quota_counts(cluster, red):
+    dry = ("apply", "--dry-run=server", "-f", "-")
+    for resource in ("nvidia.com/gpu", "gpuaas.io/gpu-milli", "gpuaas.io/gpu-memory", "memory", "ephemeral-storage"):
+        cluster.kubectl(*dry, given=pod_with(asks(resource)))
+    for resource in ("nvidia.com/mig-1g.10gb", "nvidia.com/gpu.shared", "nvidia.com/mig-3g.40gb.shared", "gpuaas.io/other",
+                     "example.com/gpu", "deviceclass.resource.kubernetes.io/gpu.gpuaas.io"):
+        for scheduler in ("gpuaas", "default-scheduler"):
+            asked = pod_with(asks(resource, scheduler=scheduler))
+            said = cluster.refused(*dry, given=asked)
+            assert "nvidia.com/gpu, gpuaas.io/gpu-milli, gpuaas.io/gpu-memory, which quotas count" in said, (resource, said)
+            init = json.loads(asked)
+            init["spec"]["initContainers"] = [{**init["spec"]["containers"][0], "name": "i"}]
+            del init["spec"]["containers"][0]["resources"]
+            assert "which quotas count" in cluster.refused(*dry, given=json.dumps(init)), resource
+            init["metadata"]["namespace"] = "default"
+            cluster.kubectl(*dry, given=json.dumps(init))
+
+
+def test_what_the_operator_names_may_be_asked_for_too(cluster):
+    def rules(*names):
+        return helm("admission", "--set", "tenants.extendedResources={" + ",".join(names) + "}")
+
+    assert "['nvidia.com/gpu', 'gpuaas.io/gpu-milli', 'gpuaas.io/gpu-memory', 'nvidia.com/mig-1g.10gb', 'a.b/nic']" \
+        in rules("nvidia.com/mig-1g.10gb", "a.b/nic").stdout
+    for name in ("nvidia.com/a'", "gpu", "a.b/"):
+        assert "tenants.extendedResources" in rules(name).stderr.replace("/extendedResources", ".extendedResources"), name
+
+
+def test_gpus_of_claims_are_counted(cluster, red):
+    devices = "gpu.gpuaas.io.deviceclass.resource.k8s.io/devices"
+    assert cluster.json("-n", "red", "get", "resourcequota", "gpuaas")["spec"]["hard"][devices] == "4"
+    # What Kubernetes' controller of quotas would write, which does not run here.
+    patch_status(cluster, "resourcequota", "gpuaas", {"hard": {devices: "4"}, "used": {devices: "0"}})
+
+    def claim(count):
+        return json.dumps({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "c", "namespace": "red"},
+                           "spec": {"devices": {"requests": [{"name": "g", "exactly": {"deviceClassName": "gpu.gpuaas.io",
+                                                                                     "count": count}}]}}})
+
+    assert "exceeded quota" in cluster.refused("create", "-f", "-", given=claim(5))
+    cluster.kubectl("create", "-f", "-", given=claim(4))
+    cluster.kubectl("-n", "red", "delete", "resourceclaim", "c")
 
 
 def test_services_of_tenants(cluster, red):

@@ -6,6 +6,9 @@
 
 #include <stdio.h>
 
+// What a ResourceQuota calls the devices that claims ask of our DeviceClass.
+#define CLAIMED_GPUS "gpu.gpuaas.io.deviceclass.resource.k8s.io/devices"
+
 // json_pack with constant forms can fail only without memory.
 static json_t *made(json_t *value)
 {
@@ -58,8 +61,8 @@ static void format_count(int64_t count, char out[24])
 }
 
 // Shares are counted by themselves, as many thousandths as the GPUs have and as much memory as
-// GPUs of 80 GiB. Limits count like requests: what a pod does not ask for it does not take from
-// others either. A port of the nodes or a load balancer is nobody's to open.
+// GPUs of 80 GiB; so are GPUs by claims. Limits count like requests: what a pod does not ask for it
+// does not take from others either. A port of the nodes or a load balancer is nobody's to open.
 static json_t *quota_part(const json_t *tenant, struct str name)
 {
 	struct tenant_quota quota;
@@ -73,10 +76,11 @@ static json_t *quota_part(const json_t *tenant, struct str name)
 	(void)snprintf(memory, sizeof memory, "%lld", (long long)quota.memory_bytes);
 	(void)snprintf(pods, sizeof pods, "%lld", (long long)quota.pods);
 	json_t *hard = made(json_pack(
-		"{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "requests.nvidia.com/gpu", gpus,
-		"requests." SHARE_MILLI_RESOURCE, milli, "requests." SHARE_MEMORY_RESOURCE, units,
-		"requests.cpu", cpu, "requests.memory", memory, "limits.memory", memory, "pods",
-		pods, "services.nodeports", "0", "services.loadbalancers", "0"));
+		"{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "requests.nvidia.com/gpu",
+		gpus, CLAIMED_GPUS, gpus, "requests." SHARE_MILLI_RESOURCE, milli,
+		"requests." SHARE_MEMORY_RESOURCE, units, "requests.cpu", cpu, "requests.memory",
+		memory, "limits.memory", memory, "pods", pods, "services.nodeports", "0",
+		"services.loadbalancers", "0"));
 	return made(json_pack("{s:s, s:s, s:o, s:{s:o}}", "apiVersion", "v1", "kind",
 			      "ResourceQuota", "metadata", meta_of(STR("gpuaas"), name), "spec",
 			      "hard", hard));

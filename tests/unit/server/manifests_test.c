@@ -34,6 +34,10 @@ static void check_tenant(struct check *c)
 	struct manifest parts[MANIFEST_TENANT_PARTS];
 	manifest_tenant_parts(tenant, parts);
 	CHECK_STR(c, "gpus", label(parts[0].body, "spec.hard", "requests.nvidia.com/gpu"), "4");
+	CHECK_STR(c, "by claims",
+		  label(parts[0].body, "spec.hard",
+			"gpu.gpuaas.io.deviceclass.resource.k8s.io/devices"),
+		  "4");
 	CHECK_STR(c, "shares", label(parts[0].body, "spec.hard", "requests.gpuaas.io/gpu-milli"),
 		  "4k");
 	CHECK_STR(c, "cpu", label(parts[0].body, "spec.hard", "requests.cpu"), "1500m");

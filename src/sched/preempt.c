@@ -383,10 +383,16 @@ static int64_t due_ms(const struct sched *sched, const struct shape *shape)
 	return min_i64(again->due_ms, again->tried_ms + pause_ms);
 }
 
-static struct pod *first_without_keep(const struct shape *shape)
+// Who has a node kept, or asked in vain too often, does not stand before its equals.
+static bool may_take_turn(const struct pod *pod)
+{
+	return pod->keep == NULL && pod->vain_count < VAIN_MAX;
+}
+
+static struct pod *first_with_turn(const struct shape *shape)
 {
 	struct tree_node *at = tree_first(&shape->waiting);
-	while (at != NULL && LINK_OF(at, struct pod, in_shape)->keep != NULL)
+	while (at != NULL && !may_take_turn(LINK_OF(at, struct pod, in_shape)))
 		at = tree_next(at);
 	return at == NULL ? NULL : LINK_OF(at, struct pod, in_shape);
 }
@@ -420,7 +426,7 @@ static struct turn find_turn(struct sched *sched)
 {
 	struct turn turn = { NULL, INT64_MAX };
 	for (struct link *at = sched->parked.next; at != &sched->parked; at = at->next)
-		stand(sched, &turn, first_without_keep(LINK_OF(at, struct shape, in_parked)));
+		stand(sched, &turn, first_with_turn(LINK_OF(at, struct shape, in_parked)));
 	for (struct link *at = sched->held.next; at != &sched->held; at = at->next)
 		stand(sched, &turn, LINK_OF(at, struct pod, in_place));
 	return turn;
@@ -506,6 +512,10 @@ void sched_evict_failed(struct sched *sched, struct str uid, int64_t now_ms)
 	sched->now_ms = max_i64(sched->now_ms, now_ms);
 	if (pod == NULL || pod->fate == NULL || pod->is_terminating)
 		return;
+	size_t budget_count = 0;
+	struct budget *budget = budget_find(sched, pod, &budget_count);
+	if (budget_count == 1) // nothing of it was used up; the API server tells of changes alone
+		budget->left = min_i64(budget->left + 1, max_i64(budget->in.allowed, 0));
 	free(pod->fate);
 	pod->fate = NULL;
 	pod->spared_ms = sched->now_ms + SPARE_MS;

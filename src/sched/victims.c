@@ -120,7 +120,6 @@ static void take_one_off(struct trial *trial, struct candidate *item)
 		item->devices |= UINT64_C(1) << i;
 		node->devices[i].holder = NULL;
 	}
-	hold_lift(item->pod);
 	item->is_off = true;
 }
 
@@ -139,7 +138,6 @@ static void put_one_back(struct trial *trial, struct candidate *item)
 		if ((item->devices >> i & 1) != 0)
 			node->devices[i].holder = item->pod;
 	}
-	hold_lower(item->pod);
 	item->is_off = false;
 }
 
@@ -464,6 +462,8 @@ static bool search(struct trial *trial, struct choice *ret)
 			if (!fits(trial))
 				take_off(trial, &trial->items[i]);
 		}
+		// Who was not tried any more may be one too many.
+		is_found = is_found && trial->looks_left >= 0;
 	}
 	trial->sched->preempt->trying = NULL;
 	is_found = is_found && take(trial, ret);

@@ -88,7 +88,6 @@ bool victims_may_take(const struct sched *sched, const struct pod *pod, const st
 int64_t victims_lost_ms(const struct sched *sched, const struct pod *pod);
 
 // budget.c
-bool budget_is_guarded(const struct sched *sched, const struct pod *pod);
 // The budget that counts the pod; *ret_count is how many do.
 struct budget *budget_find(const struct sched *sched, const struct pod *pod, size_t *ret_count);
 void budgets_free(struct map *budgets);

@@ -8,6 +8,8 @@ import socket
 import subprocess
 import threading
 import time
+import urllib.error
+import urllib.request
 
 import pytest
 from apiserver import PROGRAMS, ApiServer, free_port
@@ -134,11 +136,45 @@ def test_others_bind_before_anybody_has_led(api):
 
 
 @pytest.fixture
-def replicas():
+def replicas(api):
     made = []
     yield made
     for replica in made:
         replica.close()
+    api.delete_pods()
+
+
+def as_scheduler(api, path, body):
+    """What a scheduler of ours says, whoever leads: None, or why it is refused."""
+    request = urllib.request.Request(f"https://127.0.0.1:{api.server.port}{path}", method="POST",
+                                     data=json.dumps(body).encode(), headers={
+                                         "Authorization": "Bearer scheduler-token", "Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, context=api.context, timeout=30):
+            return None
+    except urllib.error.HTTPError as error:
+        return error.read().decode()
+
+
+def test_what_an_earlier_leader_says_is_refused(api, tmp_path, replicas):
+    replicas.append(Replica(api.server, tmp_path, "only"))
+    wait_for("it leads", replicas[0].is_leading)
+    term = api.call("GET", "/apis/coordination.k8s.io/v1/namespaces/gpuaas-system/leases/gpuaas-scheduler")[
+        "spec"]["leaseTransitions"]
+    api.add_pod("late", 1, schedulerName="nobody")  # else it would be bound at once
+    api.add_pod("late2", 1)
+    wait_for("one is bound", lambda: len(bound(api)) == 1)
+    pods = "/api/v1/namespaces/a/pods"
+    for old in (term - 1, term + 1, None):
+        notes = {} if old is None else {"gpuaas.io/term": str(old)}
+        for kind, version, name in (("Binding", "v1", "late"), ("Eviction", "policy/v1", "late2")):
+            why = as_scheduler(api, f"{pods}/{name}/{kind.lower()}", {
+                "apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": "a", "annotations": notes},
+                **({"target": {"kind": "Node", "name": "n0"}} if kind == "Binding" else {})})
+            assert why is not None and "earlier term" in why, (kind, old, why)
+    assert as_scheduler(api, f"{pods}/late2/eviction", {
+        "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {
+            "name": "late2", "namespace": "a", "annotations": {"gpuaas.io/term": str(term)}}}) is None
 
 
 @pytest.mark.parametrize("fault", [kill, freeze, cut])

@@ -92,7 +92,7 @@ def test_the_cheapest_leaves_and_its_node_is_kept(api, scheduler):
     assert why["preemption"] == {"node": node, "leaving": 1}, why
     assert "WaitsForEvicted" in [r["code"] for r in why["reasons"]], why
     assert json.loads(scheduler.get("/explain/a/low2"))["preemption"]["evictedBy"] == "a/high"
-    wait_for("told", lambda: "WaitsForEvicted" in condition(pod(api, "high"))["message"], 90)
+    wait_for("told", lambda: "WaitsForEvicted" in condition(pod(api, "high"))["message"])
     # Nobody else gets the node, and nobody else has to leave.
     add_pod(api, "other", "low")
     wait_for("a reason", lambda: condition(pod(api, "other")).get("message"))

@@ -5,6 +5,7 @@
 #include "k8s/path.h"
 #include "sys/log.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -152,6 +153,7 @@ static void put_body(const struct scheduler *s, const struct sched_victim *victi
 	buf_put_json(out, victim->name);
 	buf_put_c(out, ",\"namespace\":");
 	buf_put_json(out, victim->namespace_);
+	buf_printf(out, ",\"annotations\":{\"" FEED_TERM_ANNOTATION "\":\"%" PRId64 "\"}", s->term);
 	buf_put_c(out, "},\"deleteOptions\":{\"preconditions\":{\"uid\":");
 	buf_put_json(out, victim->uid);
 	buf_put_byte(out, '}');
@@ -160,11 +162,25 @@ static void put_body(const struct scheduler *s, const struct sched_victim *victi
 	buf_put_c(out, "}}");
 }
 
+// What was decided may be for nothing by now: the pod has gone, found a place, or lost this one.
+static bool is_wanted(const struct evict_set *set)
+{
+	struct sched_preempt_view view;
+	if (set->node.len == 0) // given back by a gang
+		return true;
+	return sched_preempt_explain(set->scheduler->core, set->namespace_, set->name, &view) &&
+	       str_eq(view.kept_node, set->node);
+}
+
 static void step(struct evict_set *set)
 {
 	struct scheduler *s = set->scheduler;
 	if (set->at == set->count) {
 		free_set(set);
+		return;
+	}
+	if (!is_wanted(set)) {
+		fail_rest(set);
 		return;
 	}
 	const struct sched_victim *victim = &set->victims[set->at];

@@ -117,6 +117,15 @@ void record_message(struct scheduler *s, const struct sched_decision *decision, 
 
 static void pump(struct scheduler *s);
 
+static void enqueue(struct scheduler *s, struct record *record)
+{
+	if (record->is_queued)
+		return;
+	record->is_queued = true;
+	*s->queued_end = record;
+	s->queued_end = &record->next_queued;
+}
+
 struct patch { // what a call needs after its record may have gone
 	struct scheduler *s;
 	char uid[64];
@@ -129,8 +138,11 @@ static void on_patched(void *arg, const struct k8s_result *result)
 	struct record *record = record_find(s, str_of(patch->uid));
 	ASSERT(s->patches_in_flight > 0);
 	s->patches_in_flight--;
-	if (record != NULL)
+	if (record != NULL) {
 		record->is_patching = false;
+		if (record->message != NULL) // newer than what was written
+			enqueue(s, record);
+	}
 	bool is_gone = result->status == ERR_NOT_FOUND || result->status == ERR_CONFLICT;
 	if (result->status != ERR_OK && !is_gone) {
 		s->counters.patch_failures++;
@@ -222,10 +234,8 @@ void record_tell(struct scheduler *s, const struct sched_decision *decision)
 		event_put(s->events, &about, "Warning", "FailedScheduling", "Scheduling",
 			  record->message);
 	}
-	if (!record->is_queued) {
-		record->is_queued = true;
-		*s->queued_end = record;
-		s->queued_end = &record->next_queued;
-	}
+	// Two patches of one pod under way may be made in either order.
+	if (!record->is_patching)
+		enqueue(s, record);
 	pump(s);
 }

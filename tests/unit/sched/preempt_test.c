@@ -209,9 +209,42 @@ static void check_budget(struct check *c)
 	ACT(c, "refused, given up", &rig, "nominate q ");
 	rig.now_ms += 29000;
 	ACT(c, "spared", &rig, "-");
-	put_budget(&rig, "guarded", 1);
-	rig.now_ms += 2000;
+	rig.now_ms += 2000; // the budget has not changed, so nobody tells of it anew
 	ACT(c, "again", &rig, "evict q n guarded");
+	rig_done(&rig);
+}
+
+static void put_share(struct rig *rig, const char *name, int priority, const char *bound, int milli)
+{
+	put(rig,
+	    "{kind: Pod, metadata: {name: %s, annotations: {%s}}, spec: {%s priority: %d, "
+	    "containers: "
+	    "[{name: c, resources: {limits: {gpuaas.io/gpu-milli: %d}}}]}}\n",
+	    name, bound, bound[0] == '\0' ? "" : "nodeName: n,", priority, milli);
+}
+
+#define HALF_OF(gpu)                                                                               \
+	"gpuaas.io/devices: '[{\"container\":\"c\",\"resource\":\"gpuaas.io/gpu-milli\","          \
+	"\"uuid\":\"" gpu "\",\"milli\":500,\"memory_mib\":40960}]'"
+
+// Of each of two GPUs one half may be taken: together a whole, and yet no GPU gets free.
+static void check_shares(struct check *c)
+{
+	struct rig rig;
+	rig_start(&rig, &PRIORITY);
+	put(&rig, "{kind: Node, metadata: {name: n}, status: {allocatable: {cpu: 64, pods: 20, "
+		  "gpuaas.io/gpu-milli: 2000, gpuaas.io/gpu-memory: 640}}}\n");
+	put(&rig, "{kind: GPUNode, metadata: {name: n}, status: {devices: ["
+		  "{uuid: GPU-0, index: 0, healthy: true, memoryMiB: 81920, milli: 1000}, "
+		  "{uuid: GPU-1, index: 1, healthy: true, memoryMiB: 81920, milli: 1000}]}}\n");
+	put_share(&rig, "low0", 0, HALF_OF("GPU-0"), 500);
+	put_share(&rig, "high0", 9, HALF_OF("GPU-0"), 500);
+	put_share(&rig, "low1", 0, HALF_OF("GPU-1"), 500);
+	put_share(&rig, "high1", 9, HALF_OF("GPU-1"), 500);
+	put_share(&rig, "whole", 5, "", 1000);
+	ACT(c, "in vain", &rig, "-");
+	put_share(&rig, "half", 5, "", 500);
+	ACT(c, "half for half", &rig, "evict half n low1");
 	rig_done(&rig);
 }
 
@@ -478,6 +511,7 @@ int main(void)
 	check_cheapest(&c);
 	check_policy(&c);
 	check_budget(&c);
+	check_shares(&c);
 	check_holds(&c);
 	check_stuck(&c);
 	check_terms(&c);

@@ -26,8 +26,7 @@ static void add(const char *root, const char *name, char ret[][32], size_t *coun
 		(void)snprintf(ret[(*count)++], 32, "%.31s", name);
 }
 
-size_t driver_access_nodes(const char *driver_root, bool has_mig,
-			   char ret[DRIVER_ACCESS_NODES_MAX][32])
+size_t driver_access_nodes(const char *driver_root, char ret[DRIVER_ACCESS_NODES_MAX][32])
 {
 	char name[MIG_CAPS_NAME_BYTES];
 	size_t count = 0;
@@ -38,16 +37,10 @@ size_t driver_access_nodes(const char *driver_root, bool has_mig,
 		(void)snprintf(name, sizeof name, "nvidia%" PRIu32, minor);
 		add(driver_root, name, ret, &count);
 	}
-	if (has_mig) {
-		add(driver_root, mig_caps_name(MIG_CONFIG_CAP, name), ret, &count);
-		add(driver_root, mig_caps_name(MIG_MONITOR_CAP, name), ret, &count);
-	}
+	// Whether MIG is read or laid out, the agent's files say and a node's label, not ours.
+	add(driver_root, mig_caps_name(MIG_CONFIG_CAP, name), ret, &count);
+	add(driver_root, mig_caps_name(MIG_MONITOR_CAP, name), ret, &count);
 	return count;
-}
-
-static size_t nodes_of(const struct access *access, char ret[DRIVER_ACCESS_NODES_MAX][32])
-{
-	return driver_access_nodes(access->config->driver_root, access->dp.mig != DP_MIG_NONE, ret);
 }
 
 static void show(struct access *access)
@@ -55,9 +48,11 @@ static void show(struct access *access)
 	char nodes[DRIVER_ACCESS_NODES_MAX][32];
 	AUTO(buf_done) struct buf list = { 0 };
 	// Until the driver is there the agent's pod waits, instead of running without its nodes.
-	const struct dp_device device = { .id = STR("driver"),
-					  .is_healthy = nodes_of(access, nodes) > 0,
-					  .numa_node = -1 };
+	const struct dp_device device = {
+		.id = STR("driver"),
+		.is_healthy = driver_access_nodes(access->config->driver_root, nodes) > 0,
+		.numa_node = -1
+	};
 	dp_put_list(&list, &device, 1);
 	plugin_set_list(access->plugin, buf_str(&list));
 }
@@ -89,7 +84,7 @@ static err_status on_allocate(void *arg, const char *resource,
 	char inside[DRIVER_ACCESS_NODES_MAX][64],
 		host[DRIVER_ACCESS_NODES_MAX][CDI_NODE_PATH_BYTES];
 	struct dp_node nodes[DRIVER_ACCESS_NODES_MAX];
-	size_t count = nodes_of(access, names);
+	size_t count = driver_access_nodes(access->config->driver_root, names);
 	const char *root = access->dp.dev_root[0] != '\0' ? access->dp.dev_root
 							  : access->config->driver_root;
 	(void)resource;

@@ -13,8 +13,7 @@
 enum { DRIVER_ACCESS_NODES_MAX = 64 };
 
 // Which nodes a container that opens the driver gets now, "nvidiactl" first: control, GPUs, and
-// those by which MIG is read and laid out. 0: the driver is not loaded.
-size_t driver_access_nodes(const char *driver_root, bool has_mig,
-			   char ret[DRIVER_ACCESS_NODES_MAX][32]);
+// those by which MIG is read and laid out, where the driver has them. 0: it is not loaded.
+size_t driver_access_nodes(const char *driver_root, char ret[DRIVER_ACCESS_NODES_MAX][32]);
 // Runs until a signal; the program's exit code.
 int driver_access_run(const struct agent_config *config);

@@ -18,11 +18,11 @@ static void make(struct check *c, const char *name)
 	CHECK_INT(c, name, symlink("/dev/null", path), 0);
 }
 
-static void expect(struct check *c, const char *name, bool has_mig, const char *want)
+static void expect(struct check *c, const char *name, const char *want)
 {
 	char nodes[DRIVER_ACCESS_NODES_MAX][32];
 	AUTO(buf_done) struct buf text = { 0 };
-	size_t count = driver_access_nodes(root, has_mig, nodes);
+	size_t count = driver_access_nodes(root, nodes);
 	for (size_t i = 0; i < count; i++)
 		buf_printf(&text, "%s ", nodes[i]);
 	CHECK_STR(c, name, buf_str(&text), want);
@@ -36,17 +36,18 @@ int main(void)
 	CHECK(&c, "folder", mkdtemp(root) != NULL);
 	(void)snprintf(folder, sizeof folder, "%s/dev/nvidia-caps", root);
 	CHECK_INT(&c, "folders", fs_mkdirs(folder, 0700, &err), ERR_OK);
-	expect(&c, "no driver", false, "");
+	expect(&c, "no driver", "");
 	make(&c, "nvidia0");
-	expect(&c, "GPUs without the control node", false, "");
+	expect(&c, "GPUs without the control node", "");
 	make(&c, "nvidiactl");
 	make(&c, "nvidia11");
 	make(&c, "nvidia-uvm"); // not needed to ask the driver
-	make(&c, "nvidia-caps/nvidia-cap1");
+	expect(&c, "control and GPUs", "nvidiactl nvidia0 nvidia11 ");
 	make(&c, "nvidia-caps/nvidia-cap2");
 	make(&c, "nvidia-caps/nvidia-cap3"); // of an instance: it is its holder's
-	expect(&c, "control and GPUs", false, "nvidiactl nvidia0 nvidia11 ");
-	expect(&c, "with MIG", true,
+	expect(&c, "MIG is read", "nvidiactl nvidia0 nvidia11 nvidia-caps/nvidia-cap2 ");
+	make(&c, "nvidia-caps/nvidia-cap1");
+	expect(&c, "and laid out",
 	       "nvidiactl nvidia0 nvidia11 nvidia-caps/nvidia-cap1 nvidia-caps/nvidia-cap2 ");
 	(void)snprintf(command, sizeof command, "rm -r %s", root);
 	CHECK_INT(&c, "cleaned up", system(command), 0);

@@ -42,7 +42,7 @@ static int64_t read_count(struct build *build, const char *name)
 	return read_number(build, name, SCHED_GANG_MAX, "a number of pods from 1 to 4096");
 }
 
-static bool is_name(struct str text)
+bool build_gang_name_is_good(struct str text)
 {
 	enum { NAME_MAX_BYTES = 253 };
 	for (size_t i = 0; i < text.len; i++) {
@@ -58,11 +58,14 @@ static bool is_name(struct str text)
 static void read_group(struct build *build, struct sched_gang_in *gang)
 {
 	struct str group = note(build, GROUP);
+	bool is_good = group.data == NULL || build_gang_name_is_good(group);
 	gang->group = group.data == NULL ? label(build, REPLICATED_JOB) : group;
-	if (group.data != NULL && !is_name(group))
+	if (!is_good) { // an annotation may be of any length: nothing of it goes on
+		gang->group = STR("");
 		refuse(build, GROUP, group, "letters, digits, '-', '_' and '.'");
+	}
 	gang->group_min = read_count(build, GROUP "-min");
-	if (gang->group_min > 0 && gang->group.len == 0)
+	if (gang->group_min > 0 && gang->group.len == 0 && is_good)
 		build_refuse(build, SCHED_CODE_INVALID_ANNOTATION, "%s-min needs %s", GROUP, GROUP);
 	if (gang->group_min > 0 && gang->min > 0 && gang->group_min > gang->min)
 		build_refuse(build, SCHED_CODE_INVALID_ANNOTATION,
@@ -72,17 +75,17 @@ static void read_group(struct build *build, struct sched_gang_in *gang)
 
 static void read_ours(struct build *build, struct str name, struct sched_gang_in *gang)
 {
-	enum { EXPIRY_MAX_S = 30 * 86400 };
 	gang->kind = SCHED_GANG_NAMED;
-	gang->name = name;
-	if (!is_name(name))
+	if (build_gang_name_is_good(name))
+		gang->name = name;
+	else
 		refuse(build, GANG, name,
 		       "a name of letters, digits, '-', '_' and '.'; all members are of one "
 		       "namespace");
 	gang->min = read_count(build, GANG "-min");
 	gang->max = read_count(build, GANG "-max");
-	gang->expiry_s =
-		read_number(build, GANG "-expiry", EXPIRY_MAX_S, "whole seconds from 1 to 30 days");
+	gang->expiry_s = read_number(build, GANG "-expiry", FEED_GANG_EXPIRY_MAX_S,
+				     "whole seconds from 1 to 30 days");
 	gang->topology = build->spec->topology_label;
 	if (gang->max > 0 && gang->max < gang->min)
 		build_refuse(build, SCHED_CODE_INVALID_ANNOTATION,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "feed/feed_group.h"
 
+#include "feed/spec_parts.h"
+
 #define GLOBAL_REPLICAS "jobset.sigs.k8s.io/global-replicas"
 
 static bool make_key(struct arena *arena, const struct kobj_meta *meta, const char *kind,
@@ -39,7 +41,7 @@ static bool read_cosched(struct arena *arena, const void *object, struct sched_g
 	ret->kind = SCHED_GANG_COSCHED;
 	ret->name = group->meta.name;
 	ret->min = bounded(group->min_member);
-	ret->expiry_s = max_i64(group->timeout_s, 0);
+	ret->expiry_s = max_i64(min_i64(group->timeout_s, FEED_GANG_EXPIRY_MAX_S), 0);
 	return true;
 }
 
@@ -65,6 +67,8 @@ static bool read_job(struct arena *arena, const void *object, struct sched_gang_
 	if (job->is_suspended || is_over(job) || count < 1)
 		return true;
 	ret->name = kobj_pairs_get(&job->pods.annotations, STR("gpuaas.io/gang"));
+	if (!build_gang_name_is_good(ret->name))
+		ret->name = STR(""); // its pods are refused for it
 	if (job->completions > 0)
 		count = min_i64(count, job->completions);
 	ret->kind = SCHED_GANG_NAMED;

@@ -8,6 +8,7 @@
 enum {
 	BUILD_ITEMS_MAX = 128,   // of one list that every decision walks
 	BUILD_VALUES_MAX = 2048, // of all values to compare in one pod
+	FEED_GANG_EXPIRY_MAX_S = 30 * 86400,
 };
 
 struct build {
@@ -40,5 +41,6 @@ void build_affinity(struct build *build);
 void build_spreads(struct build *build);
 void build_volumes(struct build *build);
 void build_gpu(struct build *build);
-void build_shares(struct build *build); // after build_amounts
-void build_gang(struct build *build);   // after build_gpu
+void build_shares(struct build *build);        // after build_amounts
+void build_gang(struct build *build);          // after build_gpu
+bool build_gang_name_is_good(struct str text); // of an annotation, which may be anything

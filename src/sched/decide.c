@@ -213,11 +213,13 @@ static struct node *find_node(struct sched *sched, struct pod *pod)
 static struct node *fit_kept(struct sched *sched, struct pod *pod)
 {
 	struct node *node = map_find(sched->node_by_name, pod->nominated);
+	if (node == NULL || queueing_is_blocked(pod)) // its queue has filled up meanwhile
+		return NULL;
 	struct affinity *affinity = affinity_new(sched, pod);
 	struct check check = {
 		.sched = sched, .pod = pod, .shape = pod->shape, .affinity = affinity
 	};
-	bool fits = node != NULL && filter_fits(&check, node);
+	bool fits = filter_fits(&check, node);
 	affinity_free(affinity);
 	return fits ? node : NULL;
 }

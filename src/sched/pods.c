@@ -305,6 +305,7 @@ void pod_rehome(struct sched *sched, struct pod *pod)
 				   .user = pod->user_name,
 				   .labels = pod->labels,
 				   .priority = pod->asked_priority,
+				   .stay = pod->stay,
 				   .spec = &spec };
 	bool waits = pod->state == SCHED_STATE_WAITING;
 	spec.duration_s = pod->key.duration_s;

@@ -145,9 +145,12 @@ static int64_t path_permille(struct queues *queues, struct queue *queue)
 	if (queue->permille_ms == queues->now_ms + 1)
 		return queue->permille;
 	for (struct queue *at = queue; at->parent != NULL; at = at->parent)
-		product = product * min_i64(queue_permille(queues, at), INT32_MAX) / PERMILLE;
+		product =
+			min_i64((int64_t)(product * min_i64(queue_permille(queues, at), INT32_MAX) /
+					  PERMILLE),
+				INT32_MAX);
 	queue->permille_ms = queues->now_ms + 1;
-	queue->permille = product > INT32_MAX ? INT32_MAX : (int64_t)product;
+	queue->permille = (int64_t)product;
 	return queue->permille;
 }
 

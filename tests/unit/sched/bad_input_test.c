@@ -7,6 +7,7 @@
 #include "check.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #define SPREAD(more)                                                                               \
 	"topologySpreadConstraints: [{whenUnsatisfiable: DoNotSchedule, labelSelector: {}, " more  \
@@ -132,6 +133,45 @@ static void check_cases(struct check *c)
 	}
 }
 
+// An annotation may have 256 KiB; a name made of it would be more than the core keeps of one.
+static void check_long_names(struct check *c)
+{
+	enum { BYTES = 200000 };
+	static const struct {
+		const char *head, *tail;
+		bool is_pod;
+	} WHERE[] = {
+		{ "{kind: Pod, metadata: {name: p, annotations: {gpuaas.io/gang: ",
+		  "}}, spec: {containers: [{name: c, resources: {limits: {cpu: 1}}}]}}\n", true },
+		{ "{kind: Pod, metadata: {name: p, annotations: {gpuaas.io/gang: g, "
+		  "gpuaas.io/gang-min: '1', gpuaas.io/gang-group: ",
+		  "}}, spec: {containers: [{name: c, resources: {limits: {cpu: 1}}}]}}\n", true },
+		{ "{apiVersion: batch/v1, kind: Job, metadata: {name: j, namespace: default}, "
+		  "spec: "
+		  "{parallelism: 2, template: {metadata: {annotations: {gpuaas.io/gang: ",
+		  "}}}}}\n", false },
+	};
+	char *name = calloc(1, BYTES + 1), *yaml = calloc(1, BYTES + 1024);
+	ASSERT(name != NULL && yaml != NULL);
+	memset(name, 'x', BYTES);
+	for (size_t i = 0; i < ARRAY_COUNT(WHERE); i++) {
+		struct rig rig;
+		rig_init(&rig);
+		rig_put(&rig, NODE);
+		(void)snprintf(yaml, BYTES + 1024, "%s%s%s", WHERE[i].head, name, WHERE[i].tail);
+		rig_put(&rig, yaml);
+		if (WHERE[i].is_pod)
+			CHECK(c, "refused",
+			      str_starts(str_of(rig_next(&rig)),
+					 STR("refuse p InvalidAnnotation:0(gpuaas.io/gang")));
+		rig_put(&rig, GOOD);
+		CHECK_STR(c, "nobody else is", str_of(rig_next(&rig)), "bind good n []");
+		rig_done(&rig);
+	}
+	free(name);
+	free(yaml);
+}
+
 // The good pod has the lowest priority and is decided about first: a refused one is in no queue.
 static void check_others(struct check *c)
 {
@@ -196,6 +236,7 @@ int main(void)
 {
 	struct check c = { 0 };
 	check_cases(&c);
+	check_long_names(&c);
 	check_others(&c);
 	check_lists(&c);
 	return check_done(&c);

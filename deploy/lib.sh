@@ -104,10 +104,10 @@ pod_targets() {
 testbed_number=${GPUAAS_TESTBED:-0}
 prometheus_address=127.0.0.1:$((9490 + testbed_number))
 
-# testbed_install: the chart on the testbed, as its demo and the cluster tests want it.
+# testbed_install [helm options]: the chart on the testbed, as its demo and the cluster tests want it.
 testbed_install() {
 	local net=10.99.$testbed_number
-	chart_install -f "$root/deploy/demo-values.yaml" --set "server.extraAddresses={$net.11,$net.12,$net.13}"
+	chart_install -f "$root/deploy/demo-values.yaml" --set "server.extraAddresses={$net.11,$net.12,$net.13}" "$@"
 }
 
 # prometheus_start: the Prometheus of this machine with the pods as static targets (a container

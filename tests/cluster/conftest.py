@@ -1,4 +1,5 @@
 """One real cluster for all tests of this folder, with GPUaaS installed as the demo installs it."""
+import contextlib
 import json
 import os
 import pathlib
@@ -71,6 +72,39 @@ class Cluster:
     def exec_node(self, node, *command, **options):
         return run(ROOT / "testbed" / "exec", node, *command, **options)
 
+    def control(self, node, line):
+        """A line to the node's emulator."""
+        self.exec_node(node, "sh", "-c", f"echo '{line}' >> /run/gpuaas-emu/control")
+
+    @contextlib.contextmanager
+    def dead_gpu(self, node, index):
+        """The GPU is dead until the end."""
+        try:
+            self.control(node, f"recovery {index} 1")  # else it would heal by itself
+            self.control(node, f"xid {index} 79")
+            yield
+        finally:
+            self.control(node, f"restore {index}")
+
+    def install(self, values=None, is_ready=True):
+        """The demo's chart with these values on top; is_ready: waits until its parts are."""
+        file = WORK / "values.json"
+        file.write_text(json.dumps(values or {}))
+        self.shell(f"testbed_install -f {file}" + ("; parts_ready" if is_ready else ""))
+
+    def agents(self):
+        """Node -> the pod of its agent."""
+        pods = self.json("-n", "gpuaas-system", "get", "pods", "-l", "app.kubernetes.io/name=gpuaas-agent")["items"]
+        return {p["spec"].get("nodeName"): p for p in pods if not p["metadata"].get("deletionTimestamp")}
+
+    def agent(self, node):
+        return self.agents()[node]
+
+    def events(self, namespace, *kinds):
+        """What the agents told the server of these kinds, in order."""
+        lines = self.admin().call("GET", "/v1/events", accept="application/jsonl").splitlines()
+        return [e for e in map(json.loads, lines) if e["type"] in kinds and e.get("namespace") == namespace]
+
     def restart(self, *what):
         return run(ROOT / "testbed" / "restart", *what)
 
@@ -107,6 +141,27 @@ class Cluster:
         name = sorted(found)[which % len(found)]
         os.kill(found[name], signal.SIGKILL)
         return name
+
+    def kill_agent(self, node):
+        """kill -9 of the agent of a node."""
+        name = self.agent(node)["metadata"]["name"]
+        os.kill(wait_for(f"the agent of {node}", lambda: self.processes("gpuaas-agent").get(name)), signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def installed(cluster, values, namespace=None):
+    """The chart with these values, and a namespace; yields a stack of what else to undo. Whatever fails meanwhile or while
+    it is undone, the others find the cluster as before: first the namespace goes, then what is on the stack, then the values."""
+    with contextlib.ExitStack() as undo:
+        undo.callback(cluster.install)
+        try:
+            if namespace:
+                cluster.kubectl("create", "namespace", namespace)
+            cluster.install(values)
+            yield undo
+        finally:
+            if namespace:
+                cluster.kubectl("delete", "namespace", namespace, "--ignore-not-found")
 
 
 @pytest.fixture(scope="session")

@@ -61,13 +61,10 @@ def test_a_pod_without_a_gpu_sees_none(cluster):
 
 
 def test_journal_shows_who_held_what(cluster):
-    admin = cluster.admin()
     uid = cluster.json("-n", NAMESPACE, "get", "pod", "three")["metadata"]["uid"]
 
     def rows():
-        lines = admin.call("GET", "/v1/events", accept="application/jsonl").splitlines()
-        events = [json.loads(line) for line in lines]
-        return [e for e in events if e.get("pod_uid") == uid and e["type"] in ("bound", "released")]
+        return [e for e in cluster.events(NAMESPACE, "bound", "released") if e["pod_uid"] == uid]
 
     from conftest import wait_for
     found = wait_for("three bound and three released", lambda: len(rows()) >= 6 and rows())

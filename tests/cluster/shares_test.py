@@ -7,7 +7,7 @@ import re
 import time
 
 import pytest
-from conftest import WORK, wait_for
+from conftest import installed, wait_for
 
 NAMESPACE = "shares"
 NODE = "node3"
@@ -18,19 +18,14 @@ ROUNDS = int(os.environ.get("SHARES_ROUNDS", "1"))
 
 @pytest.fixture(scope="module")
 def configured(cluster):
-    values = WORK / "shares.json"
-    values.write_text(json.dumps({"agent": {"devicePlugin": {"configs": CONFIGS, "default": "whole"}, "attribution": True}}))
-    install = "testbed_install() {{ chart_install -f \"$root/deploy/demo-values.yaml\" {0} --set \"server.extraAddresses=" \
-              "{{10.99.$testbed_number.11,10.99.$testbed_number.12,10.99.$testbed_number.13}}\"; }}; testbed_install; parts_ready"
-    cluster.shell(install.format(f"-f {values}"))
-    cluster.apply(json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}))
-    cluster.kubectl("label", "node", NODE, "nvidia.com/device-plugin.config=shares")
-    wait_for("four whole GPUs and four in shares", lambda: amounts(cluster) == [4, 4000, 716], 90)
-    wait_for("and the node's agent says so", lambda: [d.get("milli") for d in devices_of(cluster)] == [None] * 4 + [1000] * 4)
-    yield cluster
-    cluster.kubectl("delete", "namespace", NAMESPACE)
-    cluster.kubectl("label", "node", NODE, "nvidia.com/device-plugin.config-")
-    cluster.shell(install.format(""))
+    values = {"agent": {"devicePlugin": {"configs": CONFIGS, "default": "whole"}, "attribution": True}}
+    with installed(cluster, values, NAMESPACE) as undo:
+        undo.callback(cluster.kubectl, "label", "node", NODE, "nvidia.com/device-plugin.config-")
+        cluster.kubectl("label", "node", NODE, "nvidia.com/device-plugin.config=shares")
+        wait_for("four whole GPUs and four in shares", lambda: amounts(cluster) == [4, 4000, 716], 90)
+        wait_for("and the node's agent says so",
+                 lambda: [d.get("milli") for d in devices_of(cluster)] == [None] * 4 + [1000] * 4)
+        yield cluster
 
 
 def amounts(cluster):
@@ -106,7 +101,7 @@ def test_twenty_pods_race_for_one_node(configured):
         apply_all(cluster, [pod(name, limits) for name, limits in wanted.items()])
         if number % 3 == 1:
             time.sleep(rng.uniform(0.5, 3))
-            cluster.kill("gpuaas-agent", 2)
+            cluster.kill_agent(NODE)
         if number % 3 == 2:
             time.sleep(rng.uniform(0.5, 3))
             cluster.restart("kubelet", NODE)
@@ -122,12 +117,11 @@ def test_twenty_pods_race_for_one_node(configured):
 
 
 def test_what_they_hold_is_billed_and_shown(configured):
-    cluster, admin = configured, configured.admin()
+    cluster = configured
     races = [n for n in pods_of(cluster) if n.startswith("race-")]
 
     def bound():
-        events = [json.loads(line) for line in admin.call("GET", "/v1/events", accept="application/jsonl").splitlines()]
-        return {e["pod"]: e for e in events if e["type"] == "bound" and e.get("namespace") == NAMESPACE and e["pod"] in races}
+        return {e["pod"]: e for e in cluster.events(NAMESPACE, "bound") if e["pod"] in races}
 
     events = wait_for("bound events at the server", lambda: len(found := bound()) == len(races) and found, 90)
     found = pods_of(cluster)
@@ -138,12 +132,17 @@ def test_what_they_hold_is_billed_and_shown(configured):
         assert (event["gpu"], event["share"]["num"], event["share"]["den"]) == (line["uuid"], part, 1000)
 
 
+def agent_restarts(cluster):
+    return cluster.agent(NODE)["status"]["containerStatuses"][0]["restartCount"]
+
+
 def test_killed_and_restarted_meanwhile(configured):
     cluster = configured
+    restarts = agent_restarts(cluster)
     before = check_devices(cluster, [n for n in pods_of(cluster) if n.startswith("race-")])
     late = [f"late-{i}" for i in range(6)]
     apply_all(cluster, [pod(name, {MILLI: "40"}) for name in late[:3]])
-    cluster.kill("gpuaas-agent", 2)
+    cluster.kill_agent(NODE)
     apply_all(cluster, [pod(name, {MEMORY: "4"}) for name in late[3:]])
     cluster.restart("kubelet", NODE)
 
@@ -158,6 +157,7 @@ def test_killed_and_restarted_meanwhile(configured):
         return all_running(cluster, late)
 
     wait_for("all run", again, 240)
+    assert agent_restarts(cluster) > restarts, "it was this node's agent that died"
     after = check_devices(cluster, late + list(before))
     for name in before:
         assert plan_of(after[name]) == plan_of(before[name]) and after[name]["status"]["phase"] == "Running", name
@@ -184,10 +184,7 @@ def test_pods_of_kube_scheduler(configured):
     assert cluster.phase(NAMESPACE, "stranger") == "Pending"
 
 
-def test_a_request_for_a_share(configured):
-    """By the service: memory alone gets its thousandths, the quota counts them, and the pod its part of one GPU."""
-    cluster, admin = configured, configured.admin()
-    admin.post("/v1/tenants", {"name": "parts", "quota": {"gpus": 1, "cpu": "8", "memory": "8Gi", "pods": 5}})
+def check_shares_of_a_tenant(cluster, admin):
     wait_for("the tenant's namespace", lambda: cluster.kubectl_try("get", "resourcequota", "-n", "parts", "gpuaas").returncode == 0)
     body = {"image": "testbed.local/gpuaas-workload:dev", "cpu": "10m", "memory": "64Mi", "duration": 60,
             "args": ["--seconds", "900", "--memory-mib", "100", "--util-milli", "50", "--gpus", "1"]}
@@ -208,7 +205,16 @@ def test_a_request_for_a_share(configured):
         admin.call("DELETE", f"/v1/requests/parts.{name}")
     wait_for("no pod is left", lambda: not cluster.json("-n", "parts", "get", "pods")["items"]
              or all(p["status"]["phase"] in ("Succeeded", "Failed") for p in cluster.json("-n", "parts", "get", "pods")["items"]), 90)
-    admin.call("DELETE", "/v1/tenants/parts")
+
+
+def test_a_request_for_a_share(configured):
+    """By the service: memory alone gets its thousandths, the quota counts them, and the pod its part of one GPU."""
+    cluster, admin = configured, configured.admin()
+    admin.post("/v1/tenants", {"name": "parts", "quota": {"gpus": 1, "cpu": "8", "memory": "8Gi", "pods": 5}})
+    try:
+        check_shares_of_a_tenant(cluster, admin)
+    finally:
+        admin.call("DELETE", "/v1/tenants/parts")
 
 
 def test_what_is_over_leaves_nothing(configured):

@@ -68,8 +68,8 @@ static void check_health(struct check *c)
 {
 	struct fake_answer answer;
 	struct str id = str_of(id_of(1));
+	WAIT(c, "events are watched", rig_watches_events);
 	rig_control("xid 1 31\n");
-	rig_wait(200); // until events are watched
 	CHECK(c, "an application's XID changes nothing",
 	      rig_wait_for(has_one_bad, 300) == UINT64_MAX);
 	rig_control("xid 1 79\n");

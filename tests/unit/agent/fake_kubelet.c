@@ -56,6 +56,7 @@ static void on_other_end(void *arg, enum grpc_code code, const char *error, stru
 	(void)error;
 	(void)message;
 	plugin->stream = NULL;
+	plugin->device_count = 0;
 }
 
 static void on_stream_end(void *arg, enum grpc_code code, const char *error, struct str message)
@@ -66,6 +67,7 @@ static void on_stream_end(void *arg, enum grpc_code code, const char *error, str
 	(void)message;
 	kubelet->stream = NULL;
 	kubelet->streams_open--;
+	kubelet->device_count = 0;
 }
 
 static void path_of_plugin(const struct fake_kubelet *kubelet, char out[400])
@@ -229,10 +231,12 @@ void fake_kubelet_down(struct fake_kubelet *kubelet)
 		kubelet->streams_open--;
 	}
 	kubelet->stream = NULL;
+	kubelet->device_count = 0;
 	for (size_t i = 0; i < kubelet->other_count; i++) {
 		if (kubelet->others[i].stream != NULL)
 			grpc_call_cancel(kubelet->others[i].stream);
 		kubelet->others[i].stream = NULL;
+		kubelet->others[i].device_count = 0;
 	}
 	kubelet->other_count = 0;
 	grpc_server_free(kubelet->server);

@@ -7,6 +7,7 @@
 #include "rig.h"
 #include "sys/fs.h"
 
+#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,15 +129,43 @@ static void check_held(struct check *c)
 	CHECK_INT(c, "and is held still", rig_count(EVENT_RELEASED), 0);
 }
 
+// GPU instances that the emulator has, of the first GPU.
+static size_t count_instances(void)
+{
+	char path[200];
+	size_t count = 0;
+	(void)snprintf(path, sizeof path, "%s/emu/proc/driver/nvidia/capabilities/gpu0/mig",
+		       rig.root);
+	DIR *dir = opendir(path);
+	for (struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;)
+		count += str_starts(str_of(entry->d_name), STR("gi")) ? 1 : 0;
+	if (dir != NULL)
+		(void)closedir(dir);
+	return count;
+}
+
+static bool has_begun(void) { return strcmp(record("phase"), "begun") == 0; }
+// Layout B's 2g has gone, and of the two of layout A that replace it one or none is there.
+static bool has_changed_some(void) { return has_begun() && count_instances() == 1; }
+
+static void slow_changes(unsigned us)
+{
+	char text[200];
+	(void)snprintf(text, sizeof text,
+		       "slow nvmlDeviceCreateGpuInstanceWithPlacement %u\n"
+		       "slow nvmlGpuInstanceDestroy %u\n",
+		       us, us);
+	rig_control(text);
+}
+
 // Once while the fence stands, and while instances change.
 static void check_deaths(struct check *c)
 {
-	static const unsigned after_ms[] = { 1500, 3900 };
-	rig_control("slow nvmlDeviceCreateGpuInstanceWithPlacement 400000\n"
-		    "slow nvmlGpuInstanceDestroy 400000\n");
-	for (size_t i = 0; i < ARRAY_COUNT(after_ms); i++) {
+	static bool (*const when[])(void) = { has_begun, has_changed_some };
+	slow_changes(400000);
+	for (size_t i = 0; i < ARRAY_COUNT(when); i++) {
 		configure(LAYOUT_A);
-		rig_wait(after_ms[i]);
+		WAIT(c, "in the middle", when[i]);
 		(void)rig_stop_agent(SIGKILL);
 		CHECK_STR(c, "in the middle", str_of(record("phase")), "begun");
 		// As whoever wanted it has changed his mind: what is left must be as before.
@@ -146,12 +175,11 @@ static void check_deaths(struct check *c)
 		CHECK_INT(c, "what is held stays", rig_count(EVENT_RELEASED), 0);
 	}
 	configure(LAYOUT_A);
-	rig_wait(3600);
+	WAIT(c, "in the middle", has_changed_some);
 	(void)rig_stop_agent(SIGKILL);
 	rig_start_agent("none");
 	WAIT(c, "undone, then done", has_layout_a);
-	rig_control("slow nvmlDeviceCreateGpuInstanceWithPlacement 0\n"
-		    "slow nvmlGpuInstanceDestroy 0\n");
+	slow_changes(0);
 }
 
 static void check_failure(struct check *c)

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { GPUS = 2, SAFETY_MS = 30000, EVENTS_MAX = 4000, PAGE_BYTES = 256 * 1024 };
+enum { GPUS = 2, SAFETY_MS = 30000, EVENTS_MAX = 4000 };
 #define ONE "nvidia.com/mig-1g.10gb"
 #define THREE "nvidia.com/mig-3g.40gb"
 // GPU instances are numbered by their place: 3g at 0, 1g at 4 and 5.
@@ -101,7 +101,7 @@ static void check_allocations(struct check *c)
 static void check_health(struct check *c)
 {
 	struct fake_answer answer;
-	rig_wait(300); // until events are watched
+	WAIT(c, "events are watched", rig_watches_events);
 	rig_control("xid 0 95 " ONE_GI " 0\n");
 	WAIT(c, "an instance's XID", has_bad_instance);
 	struct str bad = str_of(other(ONE)->devices[other(ONE)->devices[0].is_healthy].id);
@@ -114,7 +114,7 @@ static void check_health(struct check *c)
 	rig_start_agent("none");
 	WAIT(c, "kept over a restart, or healed since", has_mixed);
 	WAIT(c, "heals", is_well);
-	rig_wait(300);
+	WAIT(c, "events are watched again", rig_watches_events);
 	rig_control("xid 0 79\n");
 	WAIT(c, "a GPU's XID is one of all its instances", has_bad_gpu);
 	CHECK_INT(c, "of no other GPU", fake_kubelet_unhealthy(&rig.kubelet), 0);
@@ -151,18 +151,15 @@ static bool has_sample(void)
 }
 static bool has_released(void) { return rig_count(EVENT_RELEASED) == 2; }
 
-static const char *page(void)
+// The first GPU's memory as its 3g instance has it, with the pod that holds it.
+static bool has_labels(void)
 {
-	static char text[PAGE_BYTES];
-	char command[400];
-	(void)snprintf(command, sizeof command,
-		       "curl -s --unix-socket '%s/http.sock' http://x/metrics", rig.root);
-	FILE *pipe = popen(command, "re");
-	if (pipe == NULL)
-		abort();
-	text[fread(text, 1, sizeof text - 1, pipe)] = '\0';
-	(void)pclose(pipe);
-	return text;
+	const char *line = strstr(rig_page(), "DCGM_FI_DEV_FB_USED{gpu=\"0\",UUID=\"GPU-");
+	const char *part = line == NULL ? NULL : strstr(line, "GPU_I_PROFILE=\"3g.40gb\"");
+	const char *pod = part == NULL ? NULL : strstr(part, "pod=\"a\"");
+	return pod != NULL && pod < strchr(part, '\n') &&
+	       str_starts(str_of(part), STR("GPU_I_PROFILE=\"3g.40gb\",GPU_I_ID=\"1\","
+					    "Hostname=\"node1\""));
 }
 
 static void check_metering(struct check *c)
@@ -185,16 +182,7 @@ static void check_metering(struct check *c)
 	CHECK_INT(c, "once over a restart", rig_count(EVENT_BOUND), 2);
 	CHECK_INT(c, "none released", rig_count(EVENT_RELEASED), 0);
 	WAIT(c, "offered again", is_well);
-	rig_wait(1000);
-	const char *line = strstr(page(), "DCGM_FI_DEV_FB_USED{gpu=\"0\",UUID=\"GPU-");
-	const char *part = line == NULL ? NULL : strstr(line, "GPU_I_PROFILE=\"3g.40gb\"");
-	CHECK(c, "labels of an instance",
-	      part != NULL &&
-		      str_starts(str_of(part), STR("GPU_I_PROFILE=\"3g.40gb\",GPU_I_ID=\"1\","
-						   "Hostname=\"node1\"")));
-	CHECK(c, "with its pod",
-	      part != NULL && strstr(part, "pod=\"a\"") != NULL &&
-		      strstr(part, "pod=\"a\"") < strchr(part, '\n'));
+	WAIT(c, "labels of an instance, with its pod", has_labels);
 	rig_control("process 0 4242 0\n");
 	rig.kubelet.row_count = 0;
 	fake_kubelet_write_checkpoint(&rig.kubelet);

@@ -25,7 +25,7 @@ void rig_write(const char *name, const char *mode, const char *text); // below r
 // A kubeconfig for the API server there; its path into path.
 void rig_write_kubeconfig(const char *address, char *path, size_t path_bytes);
 void rig_control(const char *command);        // with its line feed
-void rig_start_agent(const char *kubeconfig); // "none" or a file
+void rig_start_agent(const char *kubeconfig); // "none" or a file; it ends with the test
 int rig_stop_agent(int sig);                  // its exit code, -1: killed
 uint64_t rig_now_ns(void);
 // Runs the loop until it is true; the time it took, or UINT64_MAX after limit_ms.
@@ -35,3 +35,6 @@ bool rig_has_stream(void); // registered, and the list has come
 // Events of the journal, in order; at most max.
 size_t rig_events(struct usage_event *ret, size_t max);
 size_t rig_count(event_type type);
+const char *rig_page(void);          // of /metrics, empty: no answer; until the next call
+double rig_figure(const char *name); // of the page, with its labels; -1: not there
+bool rig_watches_events(void);       // of GPUs: an XID from now on is told

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { GPUS = 4, SAFETY_MS = 30000, EVENTS_MAX = 4000, PAGE_BYTES = 256 * 1024 };
+enum { GPUS = 4, SAFETY_MS = 30000, EVENTS_MAX = 4000 };
 #define SHARED "nvidia.com/gpu.shared"
 
 static const struct fake_plugin *shared(void) { return fake_kubelet_other(&rig.kubelet, SHARED); }
@@ -46,29 +46,8 @@ static void configure(const char *text, bool is_quick)
 		abort();
 }
 
-// A figure of /metrics, -1: not there.
-static double figure(const char *name)
-{
-	static char page[PAGE_BYTES];
-	char command[400];
-	(void)snprintf(command, sizeof command,
-		       "curl -s --unix-socket '%s/http.sock' http://x/metrics", rig.root);
-	FILE *pipe = popen(command, "re");
-	if (pipe == NULL)
-		abort();
-	size_t len = fread(page, 1, sizeof page - 1, pipe);
-	page[len] = '\0';
-	(void)pclose(pipe);
-	size_t name_len = strlen(name);
-	for (const char *at = strstr(page, name); at != NULL; at = strstr(at + 1, name)) {
-		if ((at == page || at[-1] == '\n') && at[name_len] == ' ')
-			return strtod(at + name_len, NULL);
-	}
-	return -1;
-}
-
-static bool is_failing(void) { return figure("gpuaas_agent_plugin_config_failing") == 1; }
-static bool is_fine(void) { return figure("gpuaas_agent_plugin_config_failing") == 0; }
+static bool is_failing(void) { return rig_figure("gpuaas_agent_plugin_config_failing") == 1; }
+static bool is_fine(void) { return rig_figure("gpuaas_agent_plugin_config_failing") == 0; }
 
 static const char two_shared[] = "version: v1\n"
 				 "sharing:\n"
@@ -85,7 +64,7 @@ static void check_start(struct check *c)
 	CHECK(c, "names of sockets",
 	      str_starts(str_of(shared()->endpoint), STR("nvidia-gpu.shared-")));
 	CHECK(c, "whole ones keep their ids", strchr(rig.kubelet.devices[0].id, ':') == NULL);
-	rig_wait(300);
+	WAIT(c, "events are watched", rig_watches_events);
 	rig_control("xid 2 79\n");
 	WAIT(c, "a fault of a GPU is one of all its shares", has_four_bad);
 	CHECK_INT(c, "of no other", fake_kubelet_unhealthy(&rig.kubelet), 0);
@@ -179,7 +158,7 @@ static void check_metering(struct check *c)
 		"gpuaas_agent_allocation_share_ratio{UUID=\"%s\",namespace=\"team\",pod=\"c\","
 		"container=\"main\"}",
 		find(EVENT_BOUND, "c")->gpu);
-	CHECK(c, "shown", figure(name) == 0.5);
+	CHECK(c, "shown", rig_figure(name) == 0.5);
 	rig_control("process 0 4242 0\n");
 	(void)rig_stop_agent(SIGKILL);
 	rig_start_agent("none");
@@ -267,13 +246,13 @@ static void check_injection(struct check *c)
 		AUTO(buf_done) struct buf file = { 0 };
 		AUTO(buf_done) struct buf want = { 0 };
 		struct fake_answer answer;
-		double loads = figure("gpuaas_agent_plugin_config_loads_total");
+		double loads = rig_figure("gpuaas_agent_plugin_config_loads_total");
 		const struct str id = str_of(rig.kubelet.devices[3].id);
 		buf_printf(&file, "version: v1\nflags: {nvidiaDevRoot: /host/, %s}\n",
 			   cases[i].flags);
 		configure(file.data, true);
 		for (int n = 0; n < 400; n++) {
-			if (figure("gpuaas_agent_plugin_config_loads_total") > loads)
+			if (rig_figure("gpuaas_agent_plugin_config_loads_total") > loads)
 				break;
 			rig_wait(50);
 		}

@@ -51,7 +51,7 @@ static void put_entries(void *arg, struct buf *out)
 	const struct fake_shares *shares = arg;
 	for (size_t i = 0; i < FAKE_SHARES_MAX; i++) {
 		const struct fake_share *share = &shares->items[i];
-		if (share->phase == FAKE_FREE || shares->hides_checkpoint)
+		if (share->phase == FAKE_FREE)
 			continue;
 		buf_printf(out,
 			   ",{\"PodUID\":\"%s\",\"ContainerName\":\"main\",\"ResourceName\":\"%s\","
@@ -173,8 +173,6 @@ void fake_share_start(struct fake_shares *shares, struct fake_share *share)
 	share->call = grpc_call_start(shares->kubelet->loop, path, DP_PRE_START, buf_str(&message),
 				      START_NS, on_answer, share);
 }
-
-bool fake_share_is_asked(const struct fake_share *share) { return share->phase == FAKE_ASKED; }
 
 void fake_share_release(struct fake_shares *shares, struct fake_share *share)
 {

@@ -27,7 +27,6 @@ struct fake_shares {
 	struct fake_kubelet *kubelet;
 	struct fake_share items[FAKE_SHARES_MAX];
 	uint64_t random;
-	bool hides_checkpoint; // its entries are left out
 };
 
 void fake_shares_init(struct fake_shares *shares, struct fake_kubelet *kubelet);
@@ -37,7 +36,6 @@ size_t fake_shares_offered(const struct fake_shares *shares, share_kind kind); /
 struct fake_share *fake_share_admit(struct fake_shares *shares, const char *uid, const char *pod,
 				    share_kind kind, uint32_t units);
 void fake_share_start(struct fake_shares *shares, struct fake_share *share); // does not wait
-bool fake_share_is_asked(const struct fake_share *share);
 void fake_share_release(struct fake_shares *shares, struct fake_share *share);
 // Calls under way are cut, as a kubelet does that dies.
 void fake_shares_cut(struct fake_shares *shares);

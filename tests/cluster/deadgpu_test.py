@@ -2,30 +2,17 @@
 import json
 
 import pytest
-from conftest import WORK, wait_for
+from conftest import installed, wait_for
 
 NAMESPACE = "deadgpu"
 SYSTEM = "gpuaas-system"
 
 
-def install(cluster, values):
-    file = WORK / "deadgpu.json"
-    file.write_text(json.dumps(values))
-    cluster.shell(f"""
-        testbed_install() {{ chart_install -f "$root/deploy/demo-values.yaml" -f {file} --set \
-            "server.extraAddresses={{10.99.$testbed_number.11,10.99.$testbed_number.12,10.99.$testbed_number.13}}"; }}
-        testbed_install
-        parts_ready
-    """)
-
-
 @pytest.fixture(scope="module")
 def evicting(cluster):
-    install(cluster, {"server": {"deadGpus": {"evict": True, "after": "5s"}}})
-    cluster.apply(json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}))
-    yield cluster
-    cluster.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
-    cluster.shell("testbed_install; parts_ready")
+    # Long enough for a test to see the pod on its dead GPU.
+    with installed(cluster, {"server": {"deadGpus": {"evict": True, "after": "20s"}}}, NAMESPACE):
+        yield cluster
 
 
 def job(name):
@@ -54,10 +41,6 @@ def device(cluster, node, uuid):
     return next(d for d in cluster.json("get", "gpunode", node)["status"]["devices"] if d["uuid"] == uuid)
 
 
-def control(cluster, node, line):
-    cluster.exec_node(node, "sh", "-c", f"echo '{line}' >> /run/gpuaas-emu/control")
-
-
 def test_the_pod_on_a_dead_gpu_goes_on_elsewhere(evicting):
     cluster = evicting
     for name in ("unlucky", "bystander"):
@@ -65,48 +48,40 @@ def test_the_pod_on_a_dead_gpu_goes_on_elsewhere(evicting):
     before = {name: wait_for(f"{name} runs", lambda name=name: running(cluster, name)) for name in ("unlucky", "bystander")}
     node, uuid = place(before["unlucky"])
     index = device(cluster, node, uuid)["index"]
-    control(cluster, node, f"recovery {index} 1")
-    control(cluster, node, f"xid {index} 79")
+    with cluster.dead_gpu(node, index):
+        told = wait_for("the GPU is told dead with who is on it", lambda: (
+            d := device(cluster, node, uuid)).get("fault", {}).get("dead") and d["fault"].get("pods") and d)
+        assert told["fault"]["kind"] in ("xid", "recovery") and not told["healthy"]
+        assert [p["uid"] for p in told["fault"]["pods"]] == [before["unlucky"]["metadata"]["uid"]]
+        after = wait_for("the Job runs again", lambda: (
+            p := running(cluster, "unlucky")) and p["metadata"]["uid"] != before["unlucky"]["metadata"]["uid"] and p, 120)
+        assert place(after)[1] != uuid
+        events = cluster.json("-n", NAMESPACE, "get", "events.events.k8s.io")["items"]
+        notes = [e["note"] for e in events if e.get("reason") == "GPUDead"]
+        assert notes and all(f"GPU {index} ({uuid}) of {node} is dead: " in n for n in notes), events
+        assert {e["regarding"]["uid"] for e in events if e.get("reason") == "GPUDead"} == {before["unlucky"]["metadata"]["uid"]}
 
-    told = wait_for("the GPU is told dead with who is on it", lambda: (
-        d := device(cluster, node, uuid)).get("fault", {}).get("dead") and d["fault"].get("pods") and d)
-    assert told["fault"]["kind"] in ("xid", "recovery") and not told["healthy"]
-    assert [p["uid"] for p in told["fault"]["pods"]] == [before["unlucky"]["metadata"]["uid"]]
-    after = wait_for("the Job runs again", lambda: (
-        p := running(cluster, "unlucky")) and p["metadata"]["uid"] != before["unlucky"]["metadata"]["uid"] and p, 120)
-    assert place(after)[1] != uuid
-    events = cluster.json("-n", NAMESPACE, "get", "events.events.k8s.io")["items"]
-    notes = [e["note"] for e in events if e.get("reason") == "GPUDead"]
-    assert notes and all(f"GPU {index} ({uuid}) of {node} is dead: " in n for n in notes), events
-    assert {e["regarding"]["uid"] for e in events if e.get("reason") == "GPUDead"} == {before["unlucky"]["metadata"]["uid"]}
-
-    same = running(cluster, "bystander")
-    assert same["metadata"]["uid"] == before["bystander"]["metadata"]["uid"]
-    assert not same["status"]["containerStatuses"][0]["restartCount"]
-    others = [d for d in cluster.json("get", "gpunode", node)["status"]["devices"] if d["uuid"] != uuid]
-    assert len(others) == 7 and all(d["healthy"] for d in others)
-
-    control(cluster, node, f"restore {index}")
+        same = running(cluster, "bystander")
+        assert same["metadata"]["uid"] == before["bystander"]["metadata"]["uid"]
+        assert not same["status"]["containerStatuses"][0]["restartCount"]
+        others = [d for d in cluster.json("get", "gpunode", node)["status"]["devices"] if d["uuid"] != uuid]
+        assert len(others) == 7 and all(d["healthy"] for d in others)
     wait_for("the GPU is back", lambda: device(cluster, node, uuid)["healthy"], 90)
 
 
 def test_switched_off_nobody_is_sent_away(evicting):
     cluster = evicting
-    install(cluster, {"server": {"deadGpus": {"evict": False, "after": "1s"}}})
+    cluster.install({"server": {"deadGpus": {"evict": False, "after": "1s"}}})
     rights = cluster.kubectl_try("auth", "can-i", "create", "events.events.k8s.io",
                                  f"--as=system:serviceaccount:{SYSTEM}:gpuaas-server").stdout
     assert rights.strip() == "no"
-    pod = running(cluster, "bystander")
+    cluster.apply(json.dumps(job("left")))
+    pod = wait_for("a pod runs", lambda: running(cluster, "left"))
     node, uuid = place(pod)
-    index = device(cluster, node, uuid)["index"]
-    control(cluster, node, f"recovery {index} 1")
-    control(cluster, node, f"xid {index} 79")
-    try:
+    with cluster.dead_gpu(node, device(cluster, node, uuid)["index"]):
         wait_for("the GPU is told dead", lambda: device(cluster, node, uuid).get("fault", {}).get("dead"))
         # Longer than the server takes with the switch on: it looks every two seconds.
-        with pytest.raises(AssertionError):
-            wait_for("an eviction that must not come", lambda: running(cluster, "bystander") is None, 8)
-        assert running(cluster, "bystander")["metadata"]["uid"] == pod["metadata"]["uid"]
-    finally:
-        control(cluster, node, f"restore {index}")
+        with pytest.raises(AssertionError, match="not within"):
+            wait_for("an eviction that must not come", lambda: running(cluster, "left") is None, 8)
+        assert running(cluster, "left")["metadata"]["uid"] == pod["metadata"]["uid"]
     wait_for("the GPU is back", lambda: device(cluster, node, uuid)["healthy"], 90)

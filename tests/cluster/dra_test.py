@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from conftest import WORK, wait_for
+from conftest import installed, wait_for
 
 NAMESPACE, NODE, DRIVER, SLICE = "dra", "node1", "gpu.gpuaas.io", "node1-gpu.gpuaas.io"
 AGENT = "system:serviceaccount:gpuaas-system:gpuaas-agent"
@@ -13,21 +13,15 @@ AGENT = "system:serviceaccount:gpuaas-system:gpuaas-agent"
 @pytest.fixture(scope="module")
 def dra(cluster):
     """node1 gives its GPUs to claims, the others as before."""
-    values = WORK / "dra.json"
-    values.write_text(json.dumps({"agent": {"dra": {"nodes": [NODE], "extendedResourceName": "example.com/gpu"}}}))
-    install = "testbed_install() {{ chart_install -f \"$root/deploy/demo-values.yaml\" {0} --set \"server.extraAddresses=" \
-              "{{10.99.$testbed_number.11,10.99.$testbed_number.12,10.99.$testbed_number.13}}\"; }}; testbed_install; parts_ready"
-    cluster.shell(install.format(f"-f {values}"))
-    cluster.apply(json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}))
-    for name, count in (("one", 1), ("rest", 6)):
-        cluster.apply(json.dumps({
-            "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": {"name": name, "namespace": NAMESPACE},
-            "spec": {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": {
-                "deviceClassName": DRIVER, "count": count,
-                "selectors": [{"cel": {"expression": f"device.attributes['{DRIVER}'].architecture == 'ampere'"}}]}}]}}}}))
-    yield cluster
-    cluster.kubectl("delete", "namespace", NAMESPACE)
-    cluster.shell(install.format(""))
+    with installed(cluster, {"agent": {"dra": {"nodes": [NODE], "extendedResourceName": "example.com/gpu"}}}, NAMESPACE):
+        for name, count in (("one", 1), ("rest", 6)):
+            request = {"deviceClassName": DRIVER, "count": count,
+                       "selectors": [{"cel": {"expression": f"device.attributes['{DRIVER}'].architecture == 'ampere'"}}]}
+            cluster.apply(json.dumps({
+                "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate",
+                "metadata": {"name": name, "namespace": NAMESPACE},
+                "spec": {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": request}]}}}}))
+        yield cluster
 
 
 def pod(cluster, name, template="one", gpus=1, **resources):
@@ -64,19 +58,6 @@ def allocated(cluster, name):
 
 def files(cluster):
     return set(re.findall(r"gpuaas\.io-claim-\S+\.json", cluster.exec_node(NODE, "ls", "/var/run/cdi").stdout))
-
-
-def kill_agent(cluster):
-    """kill -9 of the agent of the node."""
-    pods = cluster.json("-n", "gpuaas-system", "get", "pods", "-l", "app.kubernetes.io/name=gpuaas-agent")["items"]
-    names = sorted(p["metadata"]["name"] for p in pods)
-    mine = next(p["metadata"]["name"] for p in pods if p["spec"]["nodeName"] == NODE)
-    found = cluster.processes("gpuaas-agent")
-    assert cluster.kill("gpuaas-agent", sorted(found).index(mine)) == mine, names
-
-
-def control(cluster, line):
-    cluster.exec_node(NODE, "sh", "-c", f"echo '{line}' >> /run/gpuaas-emu/control")
 
 
 def test_the_pool_of_the_node(dra):
@@ -131,7 +112,7 @@ def test_each_pod_gets_its_devices_and_one_waits(dra):
 
 def test_kill_between_prepare_and_unprepare(dra):
     before = granted(dra, "b")
-    kill_agent(dra)
+    dra.kill_agent(NODE)
     dra.kubectl("-n", NAMESPACE, "delete", "pod", "b")
     pod(dra, "after-kill")
     dra.wait_phase(NAMESPACE, "after-kill", ("Running",))
@@ -163,16 +144,14 @@ def test_unhealthy_device(dra):
         container = dra.json("-n", NAMESPACE, "get", "pod", "after-restart")["status"]["containerStatuses"][0]
         return [r["health"] for s in container.get("allocatedResourcesStatus", []) for r in s["resources"]]
 
-    control(dra, f"recovery {index} 1")  # else it would heal by itself
-    control(dra, f"xid {index} 79")
-    wait_for("a taint", lambda: {(k, e) for k, _, e in taints()} == {(f"{DRIVER}/unhealthy", "NoSchedule")})
-    assert {v for _, v, _ in taints()} <= {"xid", "recovery"}
-    wait_for("the pod knows", lambda: health() == ["Unhealthy"], 90)
-    dra.kubectl("-n", NAMESPACE, "delete", "pod", "after-restart")
-    pod(dra, "waits-for-health")
-    wait_for("it waits", lambda: any("cannot allocate all claims" in c.get("message", "") for c in dra.json(
-        "-n", NAMESPACE, "get", "pod", "waits-for-health")["status"].get("conditions", [])))
-    control(dra, f"restore {index}")
+    with dra.dead_gpu(NODE, index):
+        wait_for("a taint", lambda: {(k, e) for k, _, e in taints()} == {(f"{DRIVER}/unhealthy", "NoSchedule")})
+        assert {v for _, v, _ in taints()} <= {"xid", "recovery"}
+        wait_for("the pod knows", lambda: health() == ["Unhealthy"], 90)
+        dra.kubectl("-n", NAMESPACE, "delete", "pod", "after-restart")
+        pod(dra, "waits-for-health")
+        wait_for("it waits", lambda: any("cannot allocate all claims" in c.get("message", "") for c in dra.json(
+            "-n", NAMESPACE, "get", "pod", "waits-for-health")["status"].get("conditions", [])))
     dra.wait_phase(NAMESPACE, "waits-for-health", ("Running",), 120)
     assert granted(dra, "waits-for-health") == {uuid} and not taints()
 
@@ -187,18 +166,12 @@ def test_a_resource_backed_by_a_claim(dra):
 def test_all_of_it_is_billed(dra):
     uids = {p["metadata"]["name"]: p["metadata"]["uid"] for p in dra.json("-n", NAMESPACE, "get", "pods")["items"]}
     dra.kubectl("-n", NAMESPACE, "delete", "pod", "--all")
-    admin = dra.admin()
-
-    def events(kind):
-        lines = admin.call("GET", "/v1/events", accept="application/jsonl").splitlines()
-        return [e for e in map(json.loads, lines) if e["type"] == kind and e.get("namespace") == NAMESPACE]
-
     # a, b, late, after-kill, after-restart, waits-for-health: one each; six: six; by-resource: two.
     wanted = {"a": 1, "b": 1, "six": 6, "late": 1, "after-kill": 1, "after-restart": 1, "waits-for-health": 1, "by-resource": 2}
 
     def counts(kind):
         found = {}
-        for event in events(kind):
+        for event in dra.events(NAMESPACE, kind):
             assert (event["share"]["num"], event["share"]["den"]) == (1, 1) if kind == "bound" else True
             assert event.get("container") == "main", event
             found[event["pod"]] = found.get(event["pod"], 0) + 1
@@ -206,9 +179,9 @@ def test_all_of_it_is_billed(dra):
 
     wait_for("every grant is told bound", lambda: counts("bound") == wanted, 90)
     wait_for("and released", lambda: counts("released") == wanted, 90)
-    assert {e["pod_uid"] for e in events("bound")} >= set(uids.values())
+    assert {e["pod_uid"] for e in dra.events(NAMESPACE, "bound")} >= set(uids.values())
     wait_for("no file is left", lambda: not files(dra))
     overlaps = {}
-    for event in sorted(events("bound") + events("released"), key=lambda e: (e["t"], e["type"] == "bound")):
+    for event in sorted(dra.events(NAMESPACE, "bound", "released"), key=lambda e: (e["t"], e["type"] == "bound")):
         overlaps[event["gpu"]] = overlaps.get(event["gpu"], 0) + (1 if event["type"] == "bound" else -1)
         assert 0 <= overlaps[event["gpu"]] <= 1, event

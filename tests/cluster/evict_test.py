@@ -4,7 +4,7 @@ import collections
 import json
 
 import pytest
-from conftest import WORK, wait_for
+from conftest import installed, wait_for
 
 NODE, NAMESPACE, GPUS = "node1", "evict", 8
 
@@ -12,17 +12,8 @@ NODE, NAMESPACE, GPUS = "node1", "evict", 8
 @pytest.fixture(scope="module")
 def preempting(cluster):
     """The demo's chart, where preemption is off, with it on."""
-    file = WORK / "evict.json"
-    file.write_text(json.dumps({"scheduler": {"preemption": {"mode": "priority"}}}))
-    cluster.shell(f"""
-        chart_install -f "$root/deploy/demo-values.yaml" -f {file} --set \
-            "server.extraAddresses={{10.99.$testbed_number.11,10.99.$testbed_number.12,10.99.$testbed_number.13}}"
-        parts_ready
-    """)
-    cluster.kubectl("create", "namespace", NAMESPACE)
-    yield cluster
-    cluster.kubectl("delete", "namespace", NAMESPACE)
-    cluster.shell("testbed_install; parts_ready")
+    with installed(cluster, {"scheduler": {"preemption": {"mode": "priority"}}}, NAMESPACE):
+        yield cluster
 
 
 def spec(priority):
@@ -46,11 +37,8 @@ def pods_of(cluster, name):
 
 def holders(cluster):
     """GPU -> [(from, to, pod)] of what the agents told the server, in order."""
-    lines = cluster.admin().call("GET", "/v1/events", accept="application/jsonl").splitlines()
     held = collections.defaultdict(list)
-    for event in map(json.loads, lines):
-        if event.get("namespace") != NAMESPACE or event["type"] not in ("bound", "released"):
-            continue
+    for event in cluster.events(NAMESPACE, "bound", "released"):
         if event["type"] == "bound":
             held[event["gpu"]].append([event["t"], None, event["pod"]])
         else:

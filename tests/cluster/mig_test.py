@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from conftest import WORK, wait_for
+from conftest import installed, wait_for
 
 NAMESPACE = "mig"
 NODE = "node1"  # eight A100-80
@@ -35,24 +35,21 @@ sleep 600
 @pytest.fixture(scope="module")
 def configured(cluster):
     """The chart with strategy mixed and managed layouts."""
-    values = WORK / "mig.json"
-    values.write_text(json.dumps({"agent": {"mig": {"manage": True}, "devicePlugin": {
-        "configs": {"mixed": "version: v1\nflags: {migStrategy: mixed}\n"}, "default": "mixed"}}}))
-    install = "testbed_install() {{ chart_install -f \"$root/deploy/demo-values.yaml\" {0} --set \"server.extraAddresses=" \
-              "{{10.99.$testbed_number.11,10.99.$testbed_number.12,10.99.$testbed_number.13}}\"; }}; testbed_install; parts_ready"
-    cluster.shell(install.format(f"-f {values}"))
-    cluster.apply(json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}))
+    plugin = {"configs": {"mixed": "version: v1\nflags: {migStrategy: mixed}\n"}, "default": "mixed"}
     layouts = {name: [{"devices": [0], "mig-enabled": True, "mig-devices": devices}] for name, devices in LAYOUTS.items()}
     layouts[OFF] = [{"devices": "all", "mig-enabled": False, "mig-devices": {}}]
-    cluster.apply(json.dumps({"apiVersion": "gpuaas.io/v1alpha1", "kind": "GPUPolicy", "metadata": {"name": "layouts"},
-                              "spec": {"layouts": layouts}}))
-    yield cluster
-    cluster.kubectl("delete", "namespace", NAMESPACE)
+    with installed(cluster, {"agent": {"mig": {"manage": True}, "devicePlugin": plugin}}, NAMESPACE) as undo:
+        undo.callback(cluster.kubectl, "delete", "gpupolicy", "layouts")
+        cluster.apply(json.dumps({"apiVersion": "gpuaas.io/v1alpha1", "kind": "GPUPolicy", "metadata": {"name": "layouts"},
+                                  "spec": {"layouts": layouts}}))
+        undo.callback(cluster.kubectl, "label", "node", NODE, "nvidia.com/mig.config-")
+        undo.callback(make_whole, cluster)
+        yield cluster
+
+
+def make_whole(cluster):
     choose(cluster, OFF)
     wait_for("whole again", lambda: amounts(cluster) == {"gpu": 8}, 120)
-    cluster.kubectl("label", "node", NODE, "nvidia.com/mig.config-")
-    cluster.kubectl("delete", "gpupolicy", "layouts")
-    cluster.shell(install.format(""))
 
 
 def choose(cluster, layout):
@@ -108,13 +105,8 @@ def test_layout_by_label_and_a_pod_with_each_slice(configured):
     assert not three["granted"] & one["granted"]
     parent = next(d["uuid"] for d in cluster.json("get", "gpunode", NODE)["status"]["devices"] if d["index"] == 0)
     wait_for("bound events by slices", lambda: {
-        (e["gpu"], e["profile"], e["share"]["num"], e["share"]["den"]) for e in bound(cluster)} ==
+        (e["gpu"], e["profile"], e["share"]["num"], e["share"]["den"]) for e in cluster.events(NAMESPACE, "bound")} ==
         {(parent, "3g.40gb", 3, 7), (parent, "1g.10gb", 1, 7)})
-
-
-def bound(cluster):
-    lines = cluster.admin().call("GET", "/v1/events", accept="application/jsonl").splitlines()
-    return [e for e in map(json.loads, lines) if e["type"] == "bound" and e.get("namespace") == NAMESPACE]
 
 
 def test_what_is_held_stays(configured):

@@ -4,35 +4,17 @@ import json
 import pathlib
 
 import pytest
-from conftest import WORK, wait_for
+from conftest import installed, wait_for
 
 SYSTEM = "gpuaas-system"
 ACCESS = "gpuaas.io/driver-access"
-
-
-def install(cluster, values, ready="parts_ready"):
-    """The demo's chart with these values of the agent on top."""
-    file = WORK / "privilege.json"
-    file.write_text(json.dumps({"agent": values}))
-    cluster.shell(f"""
-        testbed_install() {{ chart_install -f "$root/deploy/demo-values.yaml" -f {file} --set \
-            "server.extraAddresses={{10.99.$testbed_number.11,10.99.$testbed_number.12,10.99.$testbed_number.13}}"; }}
-        testbed_install
-        {ready}
-    """)
-
-
 # The emulator's library wants the device nodes, as the true one does.
-STRICT = [{"name": "GPUAAS_EMU", "value": "/run/gpuaas-emu"}, {"name": "GPUAAS_EMU_NODES", "value": "1"}]
-
-
-def agents(cluster):
-    pods = cluster.json("-n", SYSTEM, "get", "pods", "-l", "app.kubernetes.io/name=gpuaas-agent")["items"]
-    return {p["spec"]["nodeName"]: p for p in pods if not p["metadata"].get("deletionTimestamp")}
+ENV = [{"name": "GPUAAS_EMU", "value": "/run/gpuaas-emu"}, {"name": "GPUAAS_EMU_NODES", "value": "1"}]
+STRICT = {"agent": {"driverAccess": "resource", "env": ENV}}
 
 
 def metrics(cluster, node):
-    name = agents(cluster)[node]["metadata"]["name"]
+    name = cluster.agent(node)["metadata"]["name"]
     page = cluster.kubectl("get", "--raw", f"/api/v1/namespaces/{SYSTEM}/pods/{name}:9400/proxy/metrics")
     rows = (line.rsplit(" ", 1) for line in page.splitlines() if not line.startswith("#"))
     return {key: float(value) for key, value in rows}
@@ -51,9 +33,8 @@ def healthy(cluster, node):
 
 @pytest.fixture(scope="module")
 def strict(cluster):
-    install(cluster, {"driverAccess": "resource", "env": STRICT})
-    yield cluster
-    cluster.shell("testbed_install; parts_ready")
+    with installed(cluster, STRICT):
+        yield cluster
 
 
 def status_of(pid):
@@ -76,7 +57,7 @@ def test_the_agent_opens_the_driver_without_being_privileged(strict):
 
 
 def test_its_devices_are_the_drivers_alone(strict):
-    process = strict.processes("gpuaas-agent")[agents(strict)["node1"]["metadata"]["name"]]
+    process = strict.processes("gpuaas-agent")[strict.agent("node1")["metadata"]["name"]]
     root = pathlib.Path("/proc", str(process), "root", "dev")
     nodes = {p.name for p in root.iterdir() if p.is_char_device() and not p.is_symlink()}
     assert nodes - {"null", "zero", "full", "tty", "urandom", "random", "ptmx", "console"} == \
@@ -92,19 +73,19 @@ def test_sockets_are_roots(strict):
 
 def test_the_grant_comes_back_with_a_new_pod(strict):
     """The old pod's grant is free when the new one asks."""
-    old = agents(strict)["node2"]["metadata"]["name"]
+    old = strict.agent("node2")["metadata"]["name"]
     strict.kubectl("-n", SYSTEM, "delete", "pod", old)
-    wait_for("another agent", lambda: agents(strict).get("node2", {}).get("metadata", {}).get("name") not in (None, old))
+    wait_for("another agent", lambda: strict.agents().get("node2", {}).get("metadata", {}).get("name") not in (None, old))
     strict.shell("parts_ready")
     wait_for("eight GPUs again", lambda: healthy(strict, "node2") == 8)
 
 
 def test_the_granter_may_restart(strict):
-    before = {n: p["metadata"]["uid"] for n, p in agents(strict).items()}
+    before = {n: p["metadata"]["uid"] for n, p in strict.agents().items()}
     strict.kubectl("-n", SYSTEM, "delete", "pod", "-l", "app.kubernetes.io/name=gpuaas-driver-access")
     strict.kubectl("-n", SYSTEM, "rollout", "status", "ds/gpuaas-driver-access", "--timeout=60s")
     wait_for("the resource is back", lambda: strict.json("get", "node", "node1")["status"]["allocatable"].get(ACCESS) == "1")
-    assert {n: p["metadata"]["uid"] for n, p in agents(strict).items()} == before
+    assert {n: p["metadata"]["uid"] for n, p in strict.agents().items()} == before
     assert healthy(strict, "node1") == 8
 
 
@@ -131,10 +112,10 @@ def test_each_folder_serves_one_thing(strict, mount, change, gone):
     mounts = strict.json("-n", SYSTEM, "get", "ds", "gpuaas-agent")["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]
     path = f"/spec/template/spec/containers/0/volumeMounts/{next(i for i, m in enumerate(mounts) if m['name'] == mount)}"
     patch = {"op": "remove", "path": path} if change == "remove" else {"op": "add", "path": path + "/readOnly", "value": True}
-    before = {n: p["metadata"]["uid"] for n, p in agents(strict).items()}
+    before = {n: p["metadata"]["uid"] for n, p in strict.agents().items()}
     strict.kubectl("-n", SYSTEM, "patch", "ds", "gpuaas-agent", "--type=json", "-p", json.dumps([patch]))
     try:
-        node = wait_for("a new agent", lambda: next((n for n, p in agents(strict).items() if p["metadata"]["uid"] != before.get(n)), None))
+        node = wait_for("a new agent", lambda: next((n for n, p in strict.agents().items() if p["metadata"]["uid"] != before.get(n)), None))
         page = wait_for("what is gone", lambda: (m := metrics_try(strict, node)) and gone(m) and m)
         # The driver, and health of all GPUs, as before.
         assert page["gpuaas_agent_nvml_up"] == 1
@@ -145,32 +126,36 @@ def test_each_folder_serves_one_thing(strict, mount, change, gone):
 
 
 def test_without_the_grant_there_is_no_driver_and_all_else_works(strict):
-    install(strict, {"driverAccess": "none", "env": STRICT}, ready="")
-
     def bereft():
         """The first node whose agent is a new one; the others wait for it to get ready."""
-        return next((n for n, p in agents(strict).items()
+        return next((n for n, p in strict.agents().items()
                      if ACCESS not in p["spec"]["containers"][0]["resources"]["limits"] and
                      all(s.get("running") for s in (c["state"] for c in p["status"].get("containerStatuses", [{"state": {}}])))), None)
-    node = wait_for("an agent without the grant", bereft)
-    page = wait_for("its page", lambda: metrics_try(strict, node))
-    assert page["gpuaas_agent_nvml_up"] == 0 and not any(key.startswith("DCGM_FI_DEV_POWER_USAGE") for key in page)
-    log = strict.kubectl("-n", SYSTEM, "logs", agents(strict)[node]["metadata"]["name"])
-    assert "driver does not answer" in log
-    # What does not need the driver goes on: the API server is asked and told, usage is pushed.
-    name = agents(strict)[node]["metadata"]["name"]
-    assert strict.kubectl("get", "--raw", f"/api/v1/namespaces/{SYSTEM}/pods/{name}:9400/proxy/healthz")
-    install(strict, {"driverAccess": "resource", "env": STRICT})
+
+    try:
+        strict.install({"agent": {"driverAccess": "none", "env": ENV}}, is_ready=False)
+        node = wait_for("an agent without the grant", bereft)
+        page = wait_for("its page", lambda: metrics_try(strict, node))
+        assert page["gpuaas_agent_nvml_up"] == 0 and not any(key.startswith("DCGM_FI_DEV_POWER_USAGE") for key in page)
+        log = strict.kubectl("-n", SYSTEM, "logs", strict.agent(node)["metadata"]["name"])
+        assert "driver does not answer" in log
+        # What does not need the driver goes on: the API server is asked and told, usage is pushed.
+        name = strict.agent(node)["metadata"]["name"]
+        assert strict.kubectl("get", "--raw", f"/api/v1/namespaces/{SYSTEM}/pods/{name}:9400/proxy/healthz")
+    finally:
+        strict.install(STRICT)
     wait_for("eight GPUs again", lambda: healthy(strict, node) == 8)
 
 
 def test_a_runtime_class_does_as_well(strict):
     strict.apply(json.dumps({"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "nvidia"},
                              "handler": "runc"}))
-    install(strict, {"driverAccess": "runtimeClass"})
-    spec = agents(strict)["node1"]["spec"]
-    assert spec["runtimeClassName"] == "nvidia" and ACCESS not in spec["containers"][0]["resources"]["limits"]
-    assert {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "utility"}.items() <= \
-        {e["name"]: e.get("value") for e in spec["containers"][0]["env"]}.items()
-    wait_for("eight GPUs", lambda: healthy(strict, "node1") == 8)
-    strict.kubectl("delete", "runtimeclass", "nvidia")
+    try:
+        strict.install({"agent": {"driverAccess": "runtimeClass"}})
+        spec = strict.agent("node1")["spec"]
+        assert spec["runtimeClassName"] == "nvidia" and ACCESS not in spec["containers"][0]["resources"]["limits"]
+        assert {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "utility"}.items() <= \
+            {e["name"]: e.get("value") for e in spec["containers"][0]["env"]}.items()
+        wait_for("eight GPUs", lambda: healthy(strict, "node1") == 8)
+    finally:
+        strict.kubectl("delete", "runtimeclass", "nvidia")

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from conftest import WORK, wait_for
+from conftest import installed, wait_for
 
 NAMESPACE = "sharing"
 NODE = "node3"
@@ -19,16 +19,10 @@ CONFIGS = {
 @pytest.fixture(scope="module")
 def configured(cluster):
     """The chart with two named configurations and attribution by processes."""
-    values = WORK / "sharing.json"
-    values.write_text(json.dumps({"agent": {"devicePlugin": {"configs": CONFIGS, "default": "whole"}, "attribution": True}}))
-    install = "testbed_install() {{ chart_install -f \"$root/deploy/demo-values.yaml\" {0} --set \"server.extraAddresses=" \
-              "{{10.99.$testbed_number.11,10.99.$testbed_number.12,10.99.$testbed_number.13}}\"; }}; testbed_install; parts_ready"
-    cluster.shell(install.format(f"-f {values}"))
-    cluster.apply(json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}))
-    yield cluster
-    cluster.kubectl("delete", "namespace", NAMESPACE)
-    cluster.kubectl("label", "node", NODE, "nvidia.com/device-plugin.config-")
-    cluster.shell(install.format(""))
+    values = {"agent": {"devicePlugin": {"configs": CONFIGS, "default": "whole"}, "attribution": True}}
+    with installed(cluster, values, NAMESPACE) as undo:
+        undo.callback(cluster.kubectl, "label", "node", NODE, "nvidia.com/device-plugin.config-")
+        yield cluster
 
 
 def amounts(cluster):
@@ -36,13 +30,8 @@ def amounts(cluster):
     return found.get("nvidia.com/gpu"), found.get(SHARED, "0")
 
 
-def agent(cluster):
-    pods = cluster.json("-n", "gpuaas-system", "get", "pods", "-l", "app.kubernetes.io/name=gpuaas-agent")["items"]
-    return next(p for p in pods if p["spec"]["nodeName"] == NODE and not p["metadata"].get("deletionTimestamp"))
-
-
 def metrics(cluster):
-    name = agent(cluster)["metadata"]["name"]
+    name = cluster.agent(NODE)["metadata"]["name"]
     return cluster.kubectl("get", "--raw", f"/api/v1/namespaces/gpuaas-system/pods/{name}:9400/proxy/metrics")
 
 
@@ -65,22 +54,22 @@ def may_watch_nodes(cluster):
 
 
 def volumes(cluster):
-    return {v["name"] for v in agent(cluster)["spec"]["volumes"]}
+    return {v["name"] for v in cluster.agent(NODE)["spec"]["volumes"]}
 
 
 def test_rights_come_with_what_needs_them(cluster):
     assert not may_watch_nodes(cluster)
-    assert "device-plugin" not in volumes(cluster) and not agent(cluster)["spec"].get("hostPID")
+    assert "device-plugin" not in volumes(cluster) and not cluster.agent(NODE)["spec"].get("hostPID")
 
 
 def test_four_pods_on_one_gpu(configured):
     cluster = configured
-    assert may_watch_nodes(cluster) and "device-plugin" in volumes(cluster) and agent(cluster)["spec"]["hostPID"]
-    before = agent(cluster)["metadata"]["name"]
+    assert may_watch_nodes(cluster) and "device-plugin" in volumes(cluster) and cluster.agent(NODE)["spec"]["hostPID"]
+    before = cluster.agent(NODE)["metadata"]["name"]
     wait_for("eight whole GPUs", lambda: amounts(cluster) == ("8", "0"))
     cluster.kubectl("label", "node", NODE, "nvidia.com/device-plugin.config=sliced")
     wait_for("seven whole GPUs and four shares", lambda: amounts(cluster) == ("7", "4"))
-    assert agent(cluster)["metadata"]["name"] == before, "without a restart"
+    assert cluster.agent(NODE)["metadata"]["name"] == before, "without a restart"
     wanted = {f"p{i}": 1000 * (i + 1) for i in range(4)}
     for name, memory_mib in wanted.items():
         cluster.apply(json.dumps(pod(name, memory_mib)))
@@ -105,13 +94,7 @@ def test_four_pods_on_one_gpu(configured):
         log = cluster.kubectl("-n", NAMESPACE, "logs", name)
         assert re.findall(r"GPU-[0-9a-f-]{36}", log) == [uuid], log
         assert cluster.json("-n", NAMESPACE, "get", "pod", name)["spec"]["nodeName"] == NODE
-    admin = cluster.admin()
-
-    def bound():
-        events = [json.loads(line) for line in admin.call("GET", "/v1/events", accept="application/jsonl").splitlines()]
-        return [e for e in events if e["type"] == "bound" and e.get("namespace") == NAMESPACE]
-
-    events = wait_for("four bound events at the server", lambda: len(found := bound()) == 4 and found)
+    events = wait_for("four bound events at the server", lambda: len(found := cluster.events(NAMESPACE, "bound")) == 4 and found)
     assert {(e["gpu"], e["share"]["num"], e["share"]["den"]) for e in events} == {(uuid, 1, 4)}
 
     # The GPU becomes whole again only when its last pod has gone.
@@ -119,4 +102,4 @@ def test_four_pods_on_one_gpu(configured):
     wait_for("shares are withdrawn, the held GPU is not offered whole", lambda: amounts(cluster) == ("7", "0"))
     cluster.kubectl("-n", NAMESPACE, "delete", "pod", "--all")
     wait_for("whole again", lambda: amounts(cluster) == ("8", "0"), 90)
-    assert agent(cluster)["metadata"]["name"] == before
+    assert cluster.agent(NODE)["metadata"]["name"] == before

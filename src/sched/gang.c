@@ -197,8 +197,8 @@ static gang_term differs_in(const struct member *member, int64_t *ret_theirs, in
 	}
 	*ret_theirs = SCHED_GANG_MAX;
 	*ret_own = (int64_t)member->gang->member_count;
-	bool is_one_too_many = member->gang->member_count > SCHED_GANG_MAX &&
-			       member->pod->node == NULL && member != member->gang->speaker;
+	bool is_one_too_many = member->is_extra && member->pod->node == NULL &&
+			       member != member->gang->speaker;
 	return is_one_too_many ? GANG_TERM_MEMBERS : GANG_TERMS;
 }
 
@@ -278,19 +278,38 @@ static void apply(struct sched *sched, struct member *member)
 	}
 }
 
+// Terms or members are others than those for which it was found that they never fit.
+static void changed(struct sched *sched, struct gang *gang)
+{
+	gang->unfit_gen = 0;
+	gang_activate(sched, gang);
+}
+
 static void settle(struct sched *sched, struct gang *gang)
 {
 	struct link *head = &gang->members;
+	size_t count = 0;
 	gang->speaker = NULL;
 	for (struct link *at = head->next; at != head; at = at->next) {
 		struct member *member = LINK_OF(at, struct member, in_gang);
+		member->is_extra = count++ >= SCHED_GANG_MAX;
 		if (gang->speaker == NULL || speaks_before(member, gang->speaker))
 			gang->speaker = member;
 	}
 	for (struct link *at = head->next; at != head; at = at->next)
 		apply(sched, LINK_OF(at, struct member, in_gang));
 	note_whole(sched, gang);
-	gang_activate(sched, gang);
+	changed(sched, gang);
+}
+
+static bool has_dissent(const struct gang *gang)
+{
+	const struct link *head = &gang->members;
+	for (const struct link *at = head->next; at != head; at = at->next) {
+		if (LINK_OF((uintptr_t)at, struct member, in_gang)->disagrees)
+			return true;
+	}
+	return false;
 }
 
 // ---- coming and going
@@ -324,24 +343,51 @@ static void copy_terms(struct member *member, const struct sched_gang_in *in)
 	member->terms.group = member->texts[2];
 }
 
+static void leave(struct sched *sched, struct pod *pod)
+{
+	struct member *member = pod->member;
+	if (member == NULL)
+		return;
+	struct gang *gang = member->gang;
+	ASSERT(!tree_has(&pod->in_shape) || pod->place != PLACE_GANG);
+	if (pod->node != NULL)
+		gang_moved(sched, pod, -1);
+	link_drop(&member->in_gang);
+	gang->member_count--;
+	pod->member = NULL;
+	if (gang->speaker == member || has_dissent(gang)) // others may be right now
+		settle(sched, gang);
+	free(member->texts);
+	free(member);
+	changed(sched, gang);
+	release(sched->gangs, gang);
+}
+
+void gang_leave(struct sched *sched, struct pod *pod)
+{
+	drop_if(&pod->in_binds);
+	leave(sched, pod);
+}
+
 void gang_join(struct sched *sched, struct pod *pod, const struct sched_gang_in *in)
 {
 	AUTO(buf_done) struct buf text = { .limit = KEY_MAX_BYTES };
 	if (is_none(in)) {
-		gang_leave(sched, pod);
+		leave(sched, pod);
 		return;
 	}
 	struct str namespace_ = pod->key.namespace_;
 	struct str key = put_key(in->kind, namespace_, in->name, &text);
 	if (pod->member != NULL && !str_eq(pod->member->gang->key, key))
-		gang_leave(sched, pod);
+		leave(sched, pod);
 	struct member *member = pod->member;
-	if (member == NULL) {
+	bool is_new = member == NULL;
+	if (is_new) {
 		member = core_alloc(1, sizeof *member);
 		member->pod = pod;
 		member->gang = get(sched->gangs, key, namespace_.len);
 		link_add(&member->gang->members, &member->in_gang);
-		member->gang->member_count++;
+		member->is_extra = ++member->gang->member_count > SCHED_GANG_MAX;
 		pod->member = member;
 		copy_terms(member, in);
 		if (pod->node != NULL)
@@ -352,31 +398,10 @@ void gang_join(struct sched *sched, struct pod *pod, const struct sched_gang_in 
 	struct gang *gang = member->gang;
 	bool speaks = gang->speaker == NULL || gang->speaker == member ||
 		      speaks_before(member, gang->speaker);
-	if (speaks)
+	if (speaks || !is_new) // others may follow the first of its sub-group
 		settle(sched, gang);
 	else
 		apply(sched, member);
-}
-
-void gang_leave(struct sched *sched, struct pod *pod)
-{
-	struct member *member = pod->member;
-	if (member == NULL)
-		return;
-	struct gang *gang = member->gang;
-	ASSERT(!tree_has(&pod->in_shape) || pod->place != PLACE_GANG);
-	if (pod->node != NULL)
-		gang_moved(sched, pod, -1);
-	link_drop(&member->in_gang);
-	drop_if(&member->in_binds);
-	gang->member_count--;
-	pod->member = NULL;
-	if (gang->speaker == member)
-		settle(sched, gang);
-	free(member->texts);
-	free(member);
-	gang_activate(sched, gang);
-	release(sched->gangs, gang);
 }
 
 void gang_moved(struct sched *sched, struct pod *pod, int change)
@@ -387,6 +412,7 @@ void gang_moved(struct sched *sched, struct pod *pod, int change)
 	gang->on_node_count += (size_t)change;
 	ASSERT(gang->on_node_count <= gang->member_count);
 	note_whole(sched, gang);
+	gang->unfit_gen = 0;
 	if (change < 0)
 		gang_activate(sched, gang);
 }
@@ -423,7 +449,7 @@ void sched_gang_part_set(struct sched *sched, const struct sched_gang_part *in)
 	part->gang->parts = part;
 	(void)map_set(sched->gangs->parts, part->in.key, part);
 	note_whole(sched, part->gang);
-	gang_activate(sched, part->gang);
+	changed(sched, part->gang);
 }
 
 void sched_gang_part_remove(struct sched *sched, struct str key)
@@ -434,7 +460,8 @@ void sched_gang_part_remove(struct sched *sched, struct str key)
 	struct gang *gang = part->gang;
 	unlink_part(part);
 	free_part(part);
-	gang_activate(sched, gang);
+	note_whole(sched, gang);
+	changed(sched, gang);
 	release(sched->gangs, gang);
 }
 
@@ -461,7 +488,7 @@ void gang_add_waiting(struct sched *sched, struct pod *pod)
 	deactivate(sched, gang);
 	tree_insert(&gang->waiting, &pod->in_shape, &pod->key);
 	sched->gangs->held_count++;
-	gang_activate(sched, gang);
+	changed(sched, gang);
 }
 
 void gang_drop_waiting(struct sched *sched, struct pod *pod)
@@ -470,7 +497,7 @@ void gang_drop_waiting(struct sched *sched, struct pod *pod)
 	deactivate(sched, gang);
 	tree_remove(&gang->waiting, &pod->in_shape);
 	sched->gangs->held_count--;
-	gang_activate(sched, gang);
+	changed(sched, gang);
 }
 
 static const char *check_one(const struct gang *gang)

@@ -12,10 +12,11 @@
 struct member {
 	struct pod *pod;
 	struct gang *gang;
-	struct link in_gang, in_binds;
+	struct link in_gang;
 	struct str *texts; // memory of those of terms
 	struct sched_gang_in terms;
 	bool disagrees; // with the gang's speaker, and is refused for it
+	bool is_extra;  // SCHED_GANG_MAX came before it
 	bool is_due;    // of a try: its sub-group needs it
 };
 
@@ -75,7 +76,7 @@ struct gangs {
 	struct tree active;
 	struct link parked; // gangs, as the next
 	struct link begun;  // they hold devices incomplete
-	struct link binds;  // members that are assumed and not yet handed out
+	struct link binds;  // pods that are assumed and not yet handed out
 };
 
 // ---- what others may ask
@@ -103,7 +104,7 @@ void gangs_free(struct gangs *gangs);
 // Whether it would be of another gang, or on other terms.
 bool gang_differs(const struct pod *pod, const struct sched_gang_in *in);
 void gang_join(struct sched *sched, struct pod *pod, const struct sched_gang_in *in); // NULL: none
-void gang_leave(struct sched *sched, struct pod *pod);
+void gang_leave(struct sched *sched, struct pod *pod); // before it is freed
 // Its facts, when it contradicts others of its gang.
 bool gang_refuses(const struct pod *pod, struct sched_facts *ret_facts);
 void gang_add_waiting(struct sched *sched, struct pod *pod);

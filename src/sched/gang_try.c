@@ -109,7 +109,7 @@ static void confirm(struct sched *sched, struct gang_plan *plan)
 		pod_settle_on(sched, pod);
 		pod_expect(sched, pod, sched->now_ms);
 		pod_set_state(sched, pod, SCHED_STATE_ASSUMED);
-		link_add(&sched->gangs->binds, &pod->member->in_binds);
+		link_add(&sched->gangs->binds, &pod->in_binds);
 	}
 	free(plan->pods);
 }
@@ -189,8 +189,8 @@ struct pod *gang_take_bind(struct sched *sched)
 {
 	struct link *binds = &sched->gangs->binds;
 	while (!link_is_empty(binds)) {
-		struct pod *pod = LINK_OF(binds->next, struct member, in_binds)->pod;
-		link_drop(&pod->member->in_binds);
+		struct pod *pod = LINK_OF(binds->next, struct pod, in_binds);
+		link_drop(&pod->in_binds);
 		if (pod->state == SCHED_STATE_ASSUMED)
 			return pod;
 	}

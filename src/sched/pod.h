@@ -91,6 +91,7 @@ struct pod {
 	struct head *head;     // its reservation, if it waits
 	struct member *member; // of its gang; NULL: none
 	struct str nominated;  // the node that is kept for it; empty: none
+	struct link in_binds;  // decided with its gang and not handed out yet
 	struct link on_node, in_apart, in_place, in_tell, in_nominated;
 	int64_t retry_ms;
 	int64_t asked_priority; // key.priority is at most what its queue allows

@@ -234,6 +234,47 @@ static const struct {
 	  { "wait m1 " INCOMPLETE("2 pods", "1 pod"),
 	    "+" LABELED("m2", "scheduling.x-k8s.io/pod-group: g", "1"), "bind m1 a []",
 	    "bind m2 a []" } },
+	{ "the word of the first of a sub-group passes to the next",
+	  NODE("a", "8", "r") NODE("b", "8", "r") GROUP("m0", "y", "3", "1")
+		  GROUP("m1", "x", "3", "1") GROUP("m2", "x", "3", "2"),
+	  { "wait m0 " INCOMPLETE("3 pods", "2 pods"), "wait m1 " INCOMPLETE("3 pods", "2 pods"),
+	    "refuse m2 " DIFFERS("gang-group-min 1", "gang-group-min 2"), "-m1",
+	    "+" GROUP("m3", "x", "3", "2"), "bind m0 a []", "bind m2 a []", "bind m3 b []" } },
+	{ "the first of a sub-group agrees with the one that was refused",
+	  NODE("a", "8", "r") NODE("b", "8", "r") GROUP("m0", "y", "3", "1")
+		  GROUP("m1", "x", "3", "1") GROUP("m2", "x", "3", "2"),
+	  { "wait m0 " INCOMPLETE("3 pods", "2 pods"), "wait m1 " INCOMPLETE("3 pods", "2 pods"),
+	    "refuse m2 " DIFFERS("gang-group-min 1", "gang-group-min 2"),
+	    "+" GROUP("m1", "x", "3", "2"), "bind m0 a []", "bind m1 a []", "bind m2 b []" } },
+	{ "who leaves the gang between the decision and its bind is bound all the same",
+	  NODE("a", "4", "r") NODE("b", "4", "r") MEMBER("m1", "2", "4") MEMBER("m2", "2", "4"),
+	  { "bind m1 a []", "+" POD("m2", "4", ""), "bind m2 b []" } },
+	{ "and so is who changes to another gang",
+	  NODE("a", "4", "r") NODE("b", "4", "r") MEMBER("m1", "2", "4") MEMBER("m2", "2", "4"),
+	  { "bind m1 a []", "+" FULL("m2", OF("h", "1"), "4", ""), "bind m2 b []" } },
+	{ "but not who is deleted then",
+	  NODE("a", "4", "r") NODE("b", "4", "r") MEMBER("m1", "2", "4") MEMBER("m2", "2", "4"),
+	  { "bind m1 a []", "-m2" } },
+	{ "a gang of which nobody says any more how many it has is not given back",
+	  NODE("a", "4", "r") JOB("j", "2", "", "[]") FULL("m1", "gpuaas.io/gang: g", "1", ON("a"))
+		  FULL("m2", "gpuaas.io/gang: g", "8", ""),
+	  { "wait m2 " NO_ROOM("1 pod", "0 pods") " ResourceTooLarge:1(8 nvidia.com/gpu/4 "
+						  "nvidia.com/gpu)",
+	    "+" JOB("j", "2", "", "[{type: Complete, status: 'True'}]"),
+	    "wait m2 " UNKNOWN("2 pods"), "@700000", "." } },
+	{ "a gang that may be smaller now has nodes kept for it",
+	  NODE("a", "4", "r") NODE("b", "4", "r") JOB("j", "3", "", "[]") FULL(
+		  "x", LASTS("100"), "4", ON("a")) FULL("m1", "gpuaas.io/gang: g", "4", "")
+		  FULL("m2", "gpuaas.io/gang: g", "4", "") FULL("m3", "gpuaas.io/gang: g", "4", ""),
+	  { "wait m1 " NO_ROOM("3 pods", "1 pod") " " SHORT("1", "4", "0"),
+	    "wait m2 " NO_ROOM("3 pods", "1 pod") " " SHORT("1", "4", "0"),
+	    "wait m3 " NO_ROOM("3 pods", "1 pod") " " SHORT("1", "4", "0"),
+	    "+" JOB("j", "2", "", "[]"), "@5000",
+	    "wait m1 " NO_ROOM("2 pods", "1 pod") " " SHORT("1", "4", "0"),
+	    "wait m2 " NO_ROOM("2 pods", "1 pod") " " SHORT("1", "4", "0"),
+	    "wait m3 " NO_ROOM("2 pods", "1 pod") " " SHORT("1", "4", "0"),
+	    "+" FULL("t", LASTS("100"), "4", ""),
+	    "wait t " SHORT("1", "4", "0") " ReservedForHead:1(100 s/95 s)" } },
 	{ "affinity inside of the gang",
 	  NODE("a", "4", "r") NODE("b", "4", "s") FULL(
 		  "m1", OF("g", "2"), "1",
@@ -269,9 +310,32 @@ static void run_case(struct check *c, size_t i)
 	rig_done(&rig);
 }
 
+static size_t count_refused(struct rig *rig)
+{
+	while (!str_eq_c(str_of(rig_next(rig)), "-"))
+		;
+	return sched_counts_get(rig->sched).refused;
+}
+
+// Whoever is one too many is so until another goes, and nobody else for him.
+static void test_too_many(struct check *c)
+{
+	struct rig rig;
+	rig_init(&rig);
+	for (int i = 0; i < SCHED_GANG_MAX + 2; i++)
+		rig_put(&rig, arena_printf(rig.arena, MEMBER("m%04d", "1000", "1"), i));
+	CHECK_INT(c, "two too many", count_refused(&rig), 2);
+	rig_remove_pod(&rig, "m0500");
+	CHECK_INT(c, "one too many", count_refused(&rig), 1);
+	rig_remove_pod(&rig, "m0000");
+	CHECK_INT(c, "as many as may be", count_refused(&rig), 0);
+	rig_done(&rig);
+}
+
 int main(void)
 {
 	struct check c = { 0 };
+	test_too_many(&c);
 	for (size_t i = 0; i < ARRAY_COUNT(CASES); i++)
 		run_case(&c, i);
 	return check_done(&c);

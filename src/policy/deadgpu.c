@@ -58,15 +58,10 @@ static size_t walk(const json_t *node, const struct dead_gpu_rule *rule, int64_t
 }
 
 size_t dead_gpu_pods(const json_t *node, const struct dead_gpu_rule *rule, int64_t now_s,
-		     size_t turn, struct dead_gpu_pod *ret)
+		     size_t wanted, struct dead_gpu_pod *ret)
 {
 	ASSERT(rule->after_s >= 0);
-	if (!rule->evicts)
-		return 0;
-	size_t count = walk(node, rule, now_s, SIZE_MAX, ret);
-	if (count > 0)
-		(void)walk(node, rule, now_s, turn % count, ret);
-	return count;
+	return rule->evicts ? walk(node, rule, now_s, wanted, ret) : 0;
 }
 
 void dead_gpu_add(struct dead_gpu_count *count, const json_t *node)

@@ -24,9 +24,10 @@ struct dead_gpu_count {
 	size_t dead, all;
 };
 
-// How many pods must leave the GPUNode now; the turn-th of them, counted round, into ret.
+// How many pods must leave the GPUNode now; the wanted-th of them, where there are as many, into
+// ret.
 size_t dead_gpu_pods(const json_t *node, const struct dead_gpu_rule *rule, int64_t now_s,
-		     size_t turn, struct dead_gpu_pod *ret);
+		     size_t wanted, struct dead_gpu_pod *ret);
 void dead_gpu_add(struct dead_gpu_count *count, const json_t *node);
 // More than a quarter of all, and more than one machine's.
 bool dead_gpu_is_too_many(const struct dead_gpu_count *count);

@@ -71,7 +71,7 @@ def install(cluster):
     show = [f"--show-only=templates/{name}.yaml" for name in TEMPLATES
             if (ROOT / "deploy/chart/gpuaas/templates" / f"{name}.yaml").exists()]
     chart = subprocess.run([PROGRAMS / "helm", "template", "gpuaas", ROOT / "deploy/chart/gpuaas", "-n", "gpuaas-system",
-                            *show], check=True, capture_output=True, text=True).stdout
+                            "--set", "server.deadGpus.evict=true", *show], check=True, capture_output=True, text=True).stdout
     cluster.kubectl("apply", "-n", "gpuaas-system", "-f", "-", given=chart)
     cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
 
@@ -110,7 +110,8 @@ def server(cluster, scheduler_url, tmp_path_factory):
     folder = tmp_path_factory.mktemp("server")
     (folder / "plan.key").write_bytes(PLAN_KEY)
     scheduler = {"url": scheduler_url, "key_file": str(folder / "plan.key")}
-    made = Server(folder, kubernetes=str(path), scheduler=scheduler).start()
+    made = Server(folder, kubernetes=str(path), scheduler=scheduler,
+                  dead_gpus={"evict": True, "after": "1s"}).start()
     yield made
     assert made.stop() == 0
 
@@ -630,6 +631,45 @@ def test_a_namespace_that_does_not_end_says_why(cluster, server):
     wait_for("what blocks it", lambda: "example.com/never" in (ready() or {}).get("message", ""))
     assert server.get("/v1/tenants/plum").json["state"] == "Pending"
     assert server.call("DELETE", "/v1/tenants/plum").status == 202
+
+
+def test_a_pod_that_may_not_leave_a_dead_gpu_keeps_no_other(cluster, server, red):
+    """Two nodes at once, each with one that nobody would make anew before one that may go."""
+    places = [(node, f"{node}-{name}") for node in ("dead1", "dead2") for name in ("kept", "last")]
+    for node in ("dead1", "dead2"):
+        cluster.kubectl("create", "-f", "-", given=json.dumps({"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}}))
+    for node, name in places:
+        pod = json.loads(pod_with(lambda meta, spec, one, node=node: spec.update(nodeName=node)))
+        pod["metadata"] = {"name": name, "namespace": "default"}
+        if not name.endswith("kept"):
+            pod["metadata"]["ownerReferences"] = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u",
+                                                   "controller": True}]
+        cluster.kubectl("create", "-f", "-", given=json.dumps(pod))
+
+    def tell(node):
+        path, _ = node_token(cluster, node, None)
+        agent = ("--kubeconfig", str(path))
+        pods = [{"namespace": "default", "name": name, "uid": cluster.json("get", "pod", name)["metadata"]["uid"]}
+                for at, name in places if at == node]
+        device = {"uuid": f"GPU-{node}", "index": 0, "minor": 0, "model": "NVIDIA A100-SXM4-80GB", "memoryMiB": 81920,
+                  "healthy": False, "reason": "XID 79", "fault": {
+                      "kind": "xid", "state": "unhealthy", "dead": True, "since": "2026-01-01T00:00:00Z", "pods": pods}}
+        cluster.kubectl(*agent, "create", "-f", "-", given=json.dumps(
+            {"apiVersion": "gpuaas.io/v1alpha1", "kind": "GPUNode", "metadata": {"name": node}, "spec": {}}))
+        cluster.kubectl(*agent, "patch", "gpunode", node, "--subresource=status", "--type=merge", "-p",
+                        json.dumps({"status": {"devices": [device]}}))
+
+    def gone():
+        left = {p["metadata"]["name"]: p["metadata"].get("deletionTimestamp") for p in cluster.json("get", "pods")["items"]}
+        assert all(left[name] is None for _, name in places if name.endswith("kept")), left
+        return {name for _, name in places if left.get(name, "gone")}
+
+    for node in ("dead1", "dead2"):
+        tell(node)
+    wait_for("all that may go have gone", lambda: len(gone()) == 2, 30)
+    for node in ("dead1", "dead2"):
+        cluster.kubectl("delete", "gpunode", node)
+    cluster.kubectl("delete", "pods", "--all", "--force", "--grace-period=0")
 
 
 def test_delete(cluster, server, red):

@@ -18,6 +18,7 @@ struct pass {
 	json_t *object;             // own reference: the cache moves on
 	json_t *status;             // wanted
 	json_t *victim;             // the pod that leaves a dead GPU
+	size_t victim_i;            // its place among those of the node
 	struct manifest parts[MANIFEST_TENANT_PARTS];
 	size_t part_i;
 	struct err later;      // after the status is written: tried again for this reason
@@ -33,7 +34,6 @@ struct controllers {
 	struct workqueue *tenants, *admissions, *requests, *upgrades, *evictions;
 	struct loop_timer *look; // at upgrades under way and at pods on dead GPUs
 	struct dead_gpu_rule dead_gpus;
-	size_t eviction_turn;
 	bool is_eviction_braked;
 	// Keys of requests that were let through their quota and whose Job is not to be seen yet:
 	// they hold their room. Made anew after a restart from the same objects.

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pods on dead GPUs are asked to leave by the Eviction API, one a pass. What a node's agent says is
-// believed of pods on that node only: the pod is read first.
+// Pods on dead GPUs are asked to leave by the Eviction API, one after another in a node's pass: one
+// that may not leave keeps none of the others. What a node's agent says is believed of pods on that
+// node only: the pod is read first.
 #include "daemons/server/controllers_state.h"
 
 #include "sys/log.h"
+
+static void look_at_pod(struct pass *pass);
 
 struct k8s_call *pod_evict(struct k8s_client *k8s, const struct pod_name *pod, k8s_done_fn *on_done,
 			   void *arg)
@@ -62,6 +65,12 @@ static void tell(struct pass *pass)
 	pass->controllers->pods_evicted++;
 }
 
+static void look_at_next(struct pass *pass)
+{
+	pass->victim_i++;
+	look_at_pod(pass); // who is still there in the end is looked at again soon
+}
+
 static void on_evicted(void *arg, const struct k8s_result *result)
 {
 	struct pass *pass = arg;
@@ -70,7 +79,7 @@ static void on_evicted(void *arg, const struct k8s_result *result)
 		tell(pass);
 	else if (result->status != ERR_NOT_FOUND)
 		log_err(LOG_WARN, "a pod stays on a dead GPU for now", result->err);
-	pass_end(pass, NULL); // who is still there is looked at again soon
+	look_at_next(pass);
 }
 
 // A pod that nobody makes anew, or that would be made anew in the same place, is left alone.
@@ -100,7 +109,7 @@ static void on_pod(void *arg, const struct k8s_result *result)
 	pass->call = NULL;
 	if (result->status != ERR_OK || json_parse(result->body, &pod, &err) != ERR_OK ||
 	    !may_leave(pass, pod)) {
-		pass_end(pass, NULL);
+		look_at_next(pass);
 		return;
 	}
 	const struct pod_name name = name_of(pass);
@@ -122,26 +131,32 @@ static bool is_braked(struct controllers *controllers)
 	return is_braked;
 }
 
-void eviction_reconcile(void *arg, struct str key)
+static void set_victim(struct pass *pass, const struct dead_gpu_pod *pod)
 {
-	struct controllers *controllers = arg;
-	struct pass *pass = pass_new(controllers, controllers->evictions, key);
+	json_decref(pass->victim);
+	pass->victim = json_pack("{s:s%, s:s%, s:s%, s:s}", "namespace", pod->namespace_.data,
+				 pod->namespace_.len, "name", pod->name.data, pod->name.len, "uid",
+				 pod->uid.data, pod->uid.len, "note", pod->note);
+	ASSERT(pass->victim != NULL);
+}
+
+// The node is looked at anew each time: by now its GPU may be well again.
+static void look_at_pod(struct pass *pass)
+{
+	struct controllers *controllers = pass->controllers;
 	struct str none, name;
 	struct dead_gpu_pod found;
 	pass_split(pass, &none, &name);
 	json_t *node = objects_find(controllers->objects, OBJECT_NODE, STR(""), name);
 	int64_t now_s = world_wall_s(loop_world(controllers->loop));
 	if (node == NULL || controllers->k8s == NULL || !objects_are_synced(controllers->objects) ||
-	    dead_gpu_pods(node, &controllers->dead_gpus, now_s, controllers->eviction_turn++,
-			  &found) == 0 ||
+	    dead_gpu_pods(node, &controllers->dead_gpus, now_s, pass->victim_i, &found) <=
+		    pass->victim_i ||
 	    is_braked(controllers)) {
 		pass_end(pass, NULL);
 		return;
 	}
-	pass->victim = json_pack("{s:s%, s:s%, s:s%, s:s}", "namespace", found.namespace_.data,
-				 found.namespace_.len, "name", found.name.data, found.name.len,
-				 "uid", found.uid.data, found.uid.len, "note", found.note);
-	ASSERT(pass->victim != NULL);
+	set_victim(pass, &found);
 	AUTO(arena_freep) struct arena *arena = arena_new(1 << 16);
 	ASSERT(arena != NULL);
 	const char *path = arena_printf(arena, "/api/v1/namespaces/" STR_FMT "/pods/" STR_FMT,
@@ -152,6 +167,12 @@ void eviction_reconcile(void *arg, struct str key)
 					     .on_done = on_pod,
 					     .arg = pass };
 	pass->call = k8s_call_start(controllers->k8s, &request);
+}
+
+void eviction_reconcile(void *arg, struct str key)
+{
+	struct controllers *controllers = arg;
+	look_at_pod(pass_new(controllers, controllers->evictions, key));
 }
 
 void eviction_look(struct controllers *controllers)

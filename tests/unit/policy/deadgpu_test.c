@@ -61,16 +61,18 @@ static void test_rows(struct check *c)
 	}
 }
 
-static void test_turns(struct check *c)
+static void test_places(struct check *c)
 {
-	static const char *const names[] = { "a", "b", "c", "a" };
+	static const char *const names[] = { "c", "b", "a", "a" };
 	AUTO(json_decrefp)
 	json_t *node = node_of(rows[9].devices);
 	const struct dead_gpu_rule rule = { true, 0 };
 	struct dead_gpu_pod pod = { 0 };
-	for (size_t turn = 0; turn < ARRAY_COUNT(names); turn++) {
-		(void)dead_gpu_pods(node, &rule, INT64_C(4000000000), turn, &pod);
-		CHECK_STR(c, "everybody's turn comes", pod.name, names[turn]);
+	static const size_t places[] = { 2, 1, 0, 3 }; // behind the last nothing is written
+	for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+		size_t count = dead_gpu_pods(node, &rule, INT64_C(4000000000), places[i], &pod);
+		CHECK_INT(c, "all are counted", count, 3);
+		CHECK_STR(c, "by its place", pod.name, names[i]);
 	}
 	CHECK_STR(c, "uid", pod.uid, "u-a");
 	CHECK_STR(c, "note", str_of(pod.note),
@@ -106,7 +108,7 @@ int main(void)
 {
 	struct check c = { 0 };
 	test_rows(&c);
-	test_turns(&c);
+	test_places(&c);
 	test_brake(&c);
 	return check_done(&c);
 }

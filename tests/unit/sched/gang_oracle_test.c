@@ -35,24 +35,37 @@ struct draw {
 	bool is_one_rack;
 };
 
+// One draw a statement: the order within an initializer is the compiler's.
+static void draw_machine(struct rng *rng, struct machine *ret)
+{
+	ret->cpu = (int64_t)rng_below(rng, 6);
+	ret->rack = (int64_t)rng_below(rng, 2);
+	ret->gpu_count = (int)rng_below(rng, GPUS_MAX + 1);
+	for (int k = 0; k < ret->gpu_count; k++) {
+		ret->gpus[k].memory_mib = rng_below(rng, 2) == 0 ? 40 : 80;
+		ret->gpus[k].link = (int)rng_below(rng, 2);
+		ret->gpus[k].holder = -1;
+	}
+}
+
+static void draw_ask(struct rng *rng, struct ask *ret)
+{
+	ret->cpu = (int64_t)rng_below(rng, 4);
+	ret->gpus = (int)rng_below(rng, 3);
+	ret->memory_mib = rng_below(rng, 3) == 0 ? 80 : 0;
+	ret->is_linked = rng_below(rng, 3) == 0;
+}
+
 static void draw_case(struct rng *rng, struct draw *ret)
 {
-	*ret = (struct draw){ .machine_count = 1 + (int)rng_below(rng, NODES_MAX),
-			      .ask_count = 1 + (int)rng_below(rng, PODS_MAX),
-			      .is_one_rack = rng_below(rng, 3) == 0 };
-	for (int i = 0; i < ret->machine_count; i++) {
-		struct machine *machine = &ret->machines[i];
-		*machine = (struct machine){ .cpu = (int64_t)rng_below(rng, 6),
-					     .rack = (int64_t)rng_below(rng, 2),
-					     .gpu_count = (int)rng_below(rng, GPUS_MAX + 1) };
-		for (int k = 0; k < machine->gpu_count; k++)
-			machine->gpus[k] = (struct gpu){ rng_below(rng, 2) == 0 ? 40 : 80,
-							 (int)rng_below(rng, 2), -1 };
-	}
+	*ret = (struct draw){ 0 };
+	ret->machine_count = 1 + (int)rng_below(rng, NODES_MAX);
+	ret->ask_count = 1 + (int)rng_below(rng, PODS_MAX);
+	ret->is_one_rack = rng_below(rng, 3) == 0;
+	for (int i = 0; i < ret->machine_count; i++)
+		draw_machine(rng, &ret->machines[i]);
 	for (int i = 0; i < ret->ask_count; i++)
-		ret->asks[i] = (struct ask){ (int64_t)rng_below(rng, 4), (int)rng_below(rng, 3),
-					     rng_below(rng, 3) == 0 ? 80 : 0,
-					     rng_below(rng, 3) == 0 };
+		draw_ask(rng, &ret->asks[i]);
 	bool is_elastic = rng_below(rng, 3) == 0;
 	ret->min = is_elastic ? 1 + (int)rng_below(rng, (uint64_t)ret->ask_count) : ret->ask_count;
 }

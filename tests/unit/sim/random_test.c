@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random scenarios through the simulator, whose checker holds the core to its invariants; each
-// is run twice and must give the same bytes. A failing seed can be written out:
+// is run twice and must give the same bytes. One draw a statement: the order of arguments is the
+// compiler's. A failing seed can be written out:
 // sim_random_test SEED prints its scenario, sim_random_test FIRST LAST runs that range.
 #include "sim/sim.h"
 
@@ -18,44 +19,46 @@ static const char *pick(struct rng *rng, const char *const *items, size_t count)
 	pick(rng, (const char *const[]){ __VA_ARGS__ },                                            \
 	     sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *))
 
+static unsigned any(struct rng *rng, unsigned below) { return (unsigned)rng_below(rng, below); }
 static bool chance(struct rng *rng, uint64_t percent) { return rng_below(rng, 100) < percent; }
 
 static void put_times(struct rng *rng, struct buf *out, bool runs)
 {
-	buf_printf(out, "sim.gpuaas.io/at: '%u'", (unsigned)rng_below(rng, 60));
-	if (runs && chance(rng, 80))
-		buf_printf(out, ", sim.gpuaas.io/runs-for: '%u.%u'", (unsigned)rng_below(rng, 40),
-			   (unsigned)rng_below(rng, 10));
+	buf_printf(out, "sim.gpuaas.io/at: '%u'", any(rng, 60));
+	if (!runs || !chance(rng, 80))
+		return;
+	buf_printf(out, ", sim.gpuaas.io/runs-for: '%u.", any(rng, 40));
+	buf_printf(out, "%u'", any(rng, 10));
 }
 
 static void put_node(struct rng *rng, struct buf *out, unsigned i, const char *action)
 {
 	buf_printf(out, "---\n{kind: Node, metadata: {name: n%u, annotations: {", i);
 	if (action != NULL)
-		buf_printf(out, "sim.gpuaas.io/at: '%u', sim.gpuaas.io/action: %s",
-			   (unsigned)rng_below(rng, 60), action);
-	buf_printf(out,
-		   "}, labels: {zone: %s, kubernetes.io/hostname: n%u, disk: %s, "
-		   "nvidia.com/gpu.product: %s, nvidia.com/gpu.memory: '%s'}}, spec: {",
-		   PICK(rng, "a", "b", "c"), i, PICK(rng, "ssd", "hdd"),
-		   PICK(rng, "NVIDIA-A100-SXM4-80GB", "NVIDIA-H100", "NVIDIA-L40S"),
-		   PICK(rng, "81920", "46068"));
+		buf_printf(out, "sim.gpuaas.io/at: '%u', sim.gpuaas.io/action: %s", any(rng, 60),
+			   action);
+	buf_printf(out, "}, labels: {zone: %s, kubernetes.io/hostname: n%u, ",
+		   PICK(rng, "a", "b", "c"), i);
+	buf_printf(out, "disk: %s, ", PICK(rng, "ssd", "hdd"));
+	buf_printf(out, "nvidia.com/gpu.product: %s, ",
+		   PICK(rng, "NVIDIA-A100-SXM4-80GB", "NVIDIA-H100", "NVIDIA-L40S"));
+	buf_printf(out, "nvidia.com/gpu.memory: '%s'}}, spec: {", PICK(rng, "81920", "46068"));
 	if (chance(rng, 15))
 		buf_put_c(out, "taints: [{key: team, value: x, effect: NoSchedule}], ");
 	if (chance(rng, 8))
 		buf_put_c(out, "unschedulable: true, ");
-	buf_printf(out,
-		   "}, status: {allocatable: {cpu: %u, memory: %uGi, pods: %u, "
-		   "nvidia.com/gpu: %u}, conditions: [{type: Ready, status: '%s'}]}}\n",
-		   4 + (unsigned)rng_below(rng, 60), 16 + (unsigned)rng_below(rng, 200),
-		   3 + (unsigned)rng_below(rng, 20), (unsigned)rng_below(rng, 9),
+	buf_printf(out, "}, status: {allocatable: {cpu: %u, ", 4 + any(rng, 60));
+	buf_printf(out, "memory: %uGi, ", 16 + any(rng, 200));
+	buf_printf(out, "pods: %u, ", 3 + any(rng, 20));
+	buf_printf(out, "nvidia.com/gpu: %u}, ", any(rng, 9));
+	buf_printf(out, "conditions: [{type: Ready, status: '%s'}]}}\n",
 		   chance(rng, 95) ? "True" : "False");
 }
 
 static void put_affinity(struct rng *rng, struct buf *out)
 {
 	static const char TERM[] = "{requiredDuringSchedulingIgnoredDuringExecution: [{"
-				   "labelSelector: {matchLabels: {app: %s}}, topologyKey: %s}]}";
+				   "labelSelector: {matchLabels: {app: %s}}, topologyKey: ";
 	buf_put_c(out, "affinity: {");
 	if (chance(rng, 40))
 		buf_printf(out,
@@ -65,13 +68,13 @@ static void put_affinity(struct rng *rng, struct buf *out)
 			   PICK(rng, "In", "NotIn"));
 	if (chance(rng, 40)) {
 		buf_put_c(out, "podAntiAffinity: ");
-		buf_printf(out, TERM, PICK(rng, "x", "y", "z"),
-			   PICK(rng, "zone", "kubernetes.io/hostname"));
-		buf_put_c(out, ", ");
+		buf_printf(out, TERM, PICK(rng, "x", "y", "z"));
+		buf_printf(out, "%s}]}, ", PICK(rng, "zone", "kubernetes.io/hostname"));
 	}
 	if (chance(rng, 40)) {
 		buf_put_c(out, "podAffinity: ");
-		buf_printf(out, TERM, PICK(rng, "x", "y", "z"), "zone");
+		buf_printf(out, TERM, PICK(rng, "x", "y", "z"));
+		buf_put_c(out, "zone}]}");
 	}
 	buf_put_c(out, "}, ");
 }
@@ -80,13 +83,13 @@ static void put_constraints(struct rng *rng, struct buf *out)
 {
 	if (chance(rng, 20))
 		put_affinity(rng, out);
-	if (chance(rng, 10))
-		buf_printf(out,
-			   "topologySpreadConstraints: [{maxSkew: %u, topologyKey: %s, "
-			   "whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: "
-			   "{app: %s}}}], ",
-			   1 + (unsigned)rng_below(rng, 2),
-			   PICK(rng, "zone", "kubernetes.io/hostname"), PICK(rng, "x", "y", "z"));
+	if (chance(rng, 10)) {
+		buf_printf(out, "topologySpreadConstraints: [{maxSkew: %u, ", 1 + any(rng, 2));
+		buf_printf(out, "topologyKey: %s, whenUnsatisfiable: DoNotSchedule, ",
+			   PICK(rng, "zone", "kubernetes.io/hostname"));
+		buf_printf(out, "labelSelector: {matchLabels: {app: %s}}}], ",
+			   PICK(rng, "x", "y", "z"));
+	}
 	if (chance(rng, 30))
 		buf_put_c(out, "tolerations: [{key: team, operator: Exists}], ");
 	if (chance(rng, 10))
@@ -106,21 +109,21 @@ static void put_tenant(struct rng *rng, struct buf *out, unsigned i, const char 
 {
 	buf_printf(out, "---\n{kind: Tenant, metadata: {name: t%u, annotations: {", i);
 	if (action != NULL)
-		buf_printf(out, "sim.gpuaas.io/at: '%u', sim.gpuaas.io/action: %s",
-			   (unsigned)rng_below(rng, 60), action);
+		buf_printf(out, "sim.gpuaas.io/at: '%u', sim.gpuaas.io/action: %s", any(rng, 60),
+			   action);
 	buf_put_c(out, "}}, spec: {queue: {");
 	if (chance(rng, 40))
 		buf_printf(out, "parent: t%u, ", (unsigned)rng_below(rng, TENANTS + 1));
 	if (chance(rng, 50))
-		buf_printf(out, "limit: %u, ", (unsigned)rng_below(rng, 10));
+		buf_printf(out, "limit: %u, ", any(rng, 10));
 	if (chance(rng, 50))
-		buf_printf(out, "guaranteed: %u, ", (unsigned)rng_below(rng, 6));
+		buf_printf(out, "guaranteed: %u, ", any(rng, 6));
 	if (chance(rng, 30))
-		buf_printf(out, "userLimit: %u, ", (unsigned)rng_below(rng, 5));
+		buf_printf(out, "userLimit: %u, ", any(rng, 5));
 	if (chance(rng, 30))
-		buf_printf(out, "priorityCeiling: %u, ", 10 * (unsigned)rng_below(rng, 3));
-	buf_printf(out, "weight: %u, halfLifeSeconds: %u}}}\n", (unsigned)rng_below(rng, 4),
-		   (unsigned)rng_below(rng, 100));
+		buf_printf(out, "priorityCeiling: %u, ", 10 * any(rng, 3));
+	buf_printf(out, "weight: %u, ", any(rng, 4));
+	buf_printf(out, "halfLifeSeconds: %u}}}\n", any(rng, 100));
 }
 
 static void put_tenants(uint64_t seed, struct buf *out)
@@ -146,7 +149,7 @@ enum { GANGS = 4 };
 // members that contradict the others.
 static void put_gang(struct rng *rng, struct buf *out, uint64_t seed)
 {
-	unsigned gang = (unsigned)rng_below(rng, GANGS);
+	unsigned gang = any(rng, GANGS);
 	unsigned least = 1 + (unsigned)((seed >> 1) + 3 * gang) % 5;
 	if (seed % 2 != 0 || !chance(rng, 50))
 		return;
@@ -163,9 +166,18 @@ static void put_gang(struct rng *rng, struct buf *out, uint64_t seed)
 			   PICK(rng, "a", "b"));
 }
 
+static void put_container(struct rng *rng, struct buf *out, unsigned cpu_milli)
+{
+	buf_printf(out, "containers: [{name: c, resources: {requests: {cpu: %um, memory: %uGi}, ",
+		   cpu_milli, 1 + any(rng, 32));
+	buf_printf(out, "limits: {nvidia.com/gpu: %s}}, ",
+		   PICK(rng, "0", "1", "1", "1", "2", "2", "4", "8", "9"));
+	buf_printf(out, "ports: [%s]}]}}\n", PICK(rng, "", "", "", "", "{hostPort: 80}"));
+}
+
 static void put_pod(struct rng *rng, struct buf *out, unsigned i, uint64_t seed)
 {
-	unsigned cpu_milli = 100 * (1 + (unsigned)rng_below(rng, 60));
+	unsigned cpu_milli = 100 * (1 + any(rng, 60));
 	buf_printf(out, "---\n{kind: Pod, metadata: {name: p%u, ", i);
 	put_namespace(out, seed, i);
 	buf_printf(out, "labels: {app: %s}, annotations: {", PICK(rng, "x", "y", "z"));
@@ -175,30 +187,25 @@ static void put_pod(struct rng *rng, struct buf *out, unsigned i, uint64_t seed)
 	if (chance(rng, 10))
 		buf_printf(out, ", gpuaas.io/gpu-models: '%s'",
 			   PICK(rng, "A100", "H100,L40S", "V100"));
-	if (chance(rng, 30))
-		buf_printf(out,
-			   ", sim.gpuaas.io/ends-after: '%u', sim.gpuaas.io/recreate-after: '%u'",
-			   (unsigned)rng_below(rng, 20), (unsigned)rng_below(rng, 5));
+	if (chance(rng, 30)) {
+		buf_printf(out, ", sim.gpuaas.io/ends-after: '%u'", any(rng, 20));
+		buf_printf(out, ", sim.gpuaas.io/recreate-after: '%u'", any(rng, 5));
+	}
 	if (chance(rng, 60)) // often wrong
-		buf_printf(out, ", gpuaas.io/duration: '%u'", 1 + (unsigned)rng_below(rng, 40));
+		buf_printf(out, ", gpuaas.io/duration: '%u'", 1 + any(rng, 40));
 	if (chance(rng, 5))
 		buf_put_c(out, ", gpuaas.io/min-gpu-memory: 60Gi");
 	put_gang(rng, out, seed);
-	buf_printf(out, "}}, spec: {priority: %u, ", 10 * (unsigned)rng_below(rng, 4));
+	buf_printf(out, "}}, spec: {priority: %u, ", 10 * any(rng, 4));
 	if (chance(rng, 10))
 		buf_put_c(out, "preemptionPolicy: Never, ");
 	put_constraints(rng, out);
-	if (chance(rng, 10))
-		buf_printf(out,
-			   "initContainers: [{name: i, %s resources: {limits: "
-			   "{nvidia.com/gpu: %u}}}], ",
-			   PICK(rng, "", "restartPolicy: Always,"), (unsigned)rng_below(rng, 3));
-	buf_printf(out,
-		   "containers: [{name: c, resources: {requests: {cpu: %um, memory: %uGi}, "
-		   "limits: {nvidia.com/gpu: %s}}, ports: [%s]}]}}\n",
-		   cpu_milli, 1 + (unsigned)rng_below(rng, 32),
-		   PICK(rng, "0", "1", "1", "1", "2", "2", "4", "8", "9"),
-		   PICK(rng, "", "", "", "", "{hostPort: 80}"));
+	if (chance(rng, 10)) {
+		buf_printf(out, "initContainers: [{name: i, %s ",
+			   PICK(rng, "", "restartPolicy: Always,"));
+		buf_printf(out, "resources: {limits: {nvidia.com/gpu: %u}}}], ", any(rng, 3));
+	}
+	put_container(rng, out, cpu_milli);
 }
 
 struct size {
@@ -219,7 +226,7 @@ static void put_late(struct rng *rng, struct buf *out, struct size size, uint64_
 		buf_printf(out,
 			   "annotations: {sim.gpuaas.io/at: '%u', sim.gpuaas.io/action: "
 			   "delete}}, spec: {containers: [{name: c}]}}\n",
-			   (unsigned)rng_below(rng, 80));
+			   any(rng, 80));
 	}
 }
 
@@ -227,16 +234,17 @@ static void put_budget(struct rng *rng, struct buf *out)
 {
 	buf_printf(out,
 		   "---\n{kind: PodDisruptionBudget, metadata: {name: b}, spec: {selector: "
-		   "{matchLabels: {app: %s}}}, status: {disruptionsAllowed: %u}}\n",
-		   PICK(rng, "x", "y", "z"), (unsigned)rng_below(rng, 3));
+		   "{matchLabels: {app: %s}}}, ",
+		   PICK(rng, "x", "y", "z"));
+	buf_printf(out, "status: {disruptionsAllowed: %u}}\n", any(rng, 3));
 }
 
 static void put_scenario(uint64_t seed, struct buf *out)
 {
 	struct rng rng;
 	rng_init(&rng, seed);
-	unsigned node_count = 1 + (unsigned)rng_below(&rng, NODES_MAX);
-	unsigned pod_count = 1 + (unsigned)rng_below(&rng, PODS_MAX);
+	unsigned node_count = 1 + any(&rng, NODES_MAX);
+	unsigned pod_count = 1 + any(&rng, PODS_MAX);
 	for (unsigned i = 0; i < node_count; i++)
 		put_node(&rng, out, i, NULL);
 	for (unsigned i = 0; i < pod_count; i++)

@@ -88,22 +88,38 @@ static int64_t mig_milli(struct str resource)
 	return slices < 1 || slices > SLICES ? 0 : (1000 * slices + SLICES - 1) / SLICES;
 }
 
-int64_t queueing_gpu_milli(const struct sched_spec *spec)
+// What one of a resource is of a GPU, in thousandths. Memory of shares is not counted: nodes say
+// the same GPU twice with it.
+static int64_t unit_milli(struct str resource)
+{
+	if (str_eq_c(resource, "nvidia.com/gpu"))
+		return SHARE_WHOLE_MILLI;
+	return str_eq_c(resource, SHARE_MILLI_RESOURCE) ? 1 : mig_milli(resource);
+}
+
+// A sum of GPUs with so many more of a resource.
+static int64_t plus_milli(int64_t sum_milli, int64_t amount, int64_t unit_milli)
 {
 	const int64_t most = SHARE_HELD_MAX;
+	if (unit_milli == 0 || amount <= 0)
+		return sum_milli;
+	return min_i64(sum_milli + min_i64(amount, most / unit_milli) * unit_milli, most);
+}
+
+int64_t queueing_gpu_milli(const struct sched_spec *spec)
+{
 	int64_t sum = 0;
+	share_kind kind;
 	for (size_t i = 0; i < spec->amount_count; i++) {
-		struct str resource = spec->amounts[i].resource;
-		int64_t each = str_eq_c(resource, "nvidia.com/gpu") ? 1000 : mig_milli(resource);
-		int64_t amount = max_i64(spec->amounts[i].amount, 0);
-		if (each > 0)
-			sum = min_i64(sum + min_i64(amount, most / each) * each, most);
+		const struct sched_amount *amount = &spec->amounts[i];
+		if (!share_kind_of(amount->resource, &kind)) // those follow, by container
+			sum = plus_milli(sum, amount->amount, unit_milli(amount->resource));
 	}
 	// On which GPU a share will be is not known yet; memory counts as of one with 80 GiB.
 	for (size_t i = 0; i < spec->share_count; i++) {
 		struct share ask = spec->shares[i].share;
 		int64_t milli = share_dominant_milli(&ask, REFERENCE_MIB);
-		sum = min_i64(sum + min_i64(milli, SHARE_WHOLE_MILLI), most);
+		sum = plus_milli(sum, min_i64(milli, SHARE_WHOLE_MILLI), 1);
 	}
 	return sum;
 }
@@ -429,15 +445,18 @@ static void wake_eased(struct sched *sched)
 void queueing_refresh_capacity(struct sched *sched)
 {
 	struct queues *queues = sched->queueing->queues;
-	int64_t gpus = 0;
+	int64_t milli = 0;
 	if (queues->capacity_gen == sched->gen)
 		return;
-	for (uint32_t slot = 0; slot < sched->slot_count; slot++)
-		gpus += sched->nodes[slot] == NULL ? 0 : sched->columns[DIM_GPU].alloc[slot];
+	for (uint32_t dim = 0; dim < sched->column_count; dim++) {
+		const struct column *column = &sched->columns[dim];
+		int64_t unit = unit_milli(str_of(column->name));
+		for (uint32_t slot = 0; slot < sched->slot_count && unit > 0; slot++)
+			milli = plus_milli(milli, column->alloc[slot], unit);
+	}
 	queues->capacity_gen = sched->gen;
-	gpus = min_i64(gpus, SHARE_HELD_MAX / 1000);
-	queues->is_stale = queues->is_stale || queues->capacity_milli != 1000 * gpus;
-	queues->capacity_milli = 1000 * gpus;
+	queues->is_stale = queues->is_stale || queues->capacity_milli != milli;
+	queues->capacity_milli = milli;
 }
 
 // A new score is a new place, in the queue and in the shape.

@@ -116,6 +116,54 @@ static void test_limit(struct check *c)
 	rig_done(&rig);
 }
 
+static void put_part(struct rig *rig, const char *name, const char *namespace_,
+		     const char *resource, const char *amount)
+{
+	rig_put(rig,
+		arena_printf(rig->arena,
+			     "{kind: Pod, metadata: {name: %s, namespace: %s}, spec: "
+			     "{containers: [{name: main, resources: {limits: {%s: '%s'}}}]}}\n",
+			     name, namespace_, resource, amount));
+}
+
+// GPUs are divided in whatever parts the nodes offer them.
+static void test_parts(struct check *c)
+{
+	static const struct {
+		const char *resource, *offered, *asked;
+		int64_t a_milli, b_milli;
+		const char *bound;
+	} CASES[] = {
+		{ "nvidia.com/gpu", "4", "1", 1000, 3000, "a1 b1 b2 b3" },
+		{ "nvidia.com/mig-1g.10gb", "4", "1", 143, 429, "a1 b1 b2 b3" },
+		{ "nvidia.com/mig-3g.40gb", "8", "2", 858, 2574, "a1 b1 b2 b3" },
+		{ "gpuaas.io/gpu-milli", "4000", "1000", 1000, 3000, NULL },
+	};
+	static const char *const PODS[] = { "a1", "a2", "a3", "a4", "b1", "b2", "b3", "b4" };
+	for (size_t i = 0; i < ARRAY_COUNT(CASES); i++) {
+		struct rig rig;
+		struct sched_queue_row rows[4];
+		rig_init(&rig);
+		put_tenant(&rig, "a", "{weight: 1}");
+		put_tenant(&rig, "b", "{weight: 3}");
+		rig_put(&rig,
+			arena_printf(rig.arena,
+				     "{kind: Node, metadata: {name: n}, status: {allocatable: "
+				     "{pods: '9', %s: '%s', gpuaas.io/gpu-memory: '320'}}}\n",
+				     CASES[i].resource, CASES[i].offered));
+		for (size_t k = 0; k < ARRAY_COUNT(PODS); k++)
+			put_part(&rig, PODS[k], PODS[k][0] == 'a' ? "a" : "b", CASES[i].resource,
+				 CASES[i].asked);
+		CHECK_INT(c, CASES[i].resource,
+			  sched_queue_rows(rig.sched, rows, ARRAY_COUNT(rows)), 2);
+		CHECK_INT(c, CASES[i].resource, rows[0].deserved_milli, CASES[i].a_milli);
+		CHECK_INT(c, CASES[i].resource, rows[1].deserved_milli, CASES[i].b_milli);
+		if (CASES[i].bound != NULL) // shares are of devices, which this node has none of
+			CHECK_STR(c, CASES[i].resource, str_of(bound(&rig)), CASES[i].bound);
+		rig_done(&rig);
+	}
+}
+
 static void test_person(struct check *c)
 {
 	struct rig rig;
@@ -381,6 +429,7 @@ int main(void)
 {
 	struct check c = { 0, 0 };
 	test_limit(&c);
+	test_parts(&c);
 	test_person(&c);
 	test_turns(&c);
 	test_over_time(&c);

@@ -107,6 +107,7 @@ static void confirm(struct sched *sched, struct gang_plan *plan)
 		struct pod *pod = plan->pods[i];
 		pod_leave(sched, pod);
 		pod_settle_on(sched, pod);
+		queueing_note_full(sched, pod);
 		pod_expect(sched, pod, sched->now_ms);
 		pod_set_state(sched, pod, SCHED_STATE_ASSUMED);
 		link_add(&sched->gangs->binds, &pod->in_binds);

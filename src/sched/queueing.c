@@ -157,8 +157,8 @@ void queueing_use(struct sched *sched, struct pod *pod, int64_t sign)
 	use_person(sched, pod, milli);
 	if (sched->gangs->is_trying)
 		return; // nobody is to notice
-	if (milli > 0 && queue_full(pod->queue, 1) != NULL)
-		sched->are_heads_stale = true; // heads of this queue keep no nodes now
+	if (milli > 0)
+		queueing_note_full(sched, pod);
 	for (struct queue *at = pod->queue; milli < 0 && at != NULL; at = at->parent) {
 		bool is_waited_for = !link_is_empty(&at->blocked) ||
 				     (has_limit(at) && !link_is_empty(&sched->gangs->parked));
@@ -234,6 +234,12 @@ static struct queue *blocker_of(const struct pod *pod)
 }
 
 bool queueing_is_blocked(const struct pod *pod) { return blocker_of(pod) != NULL; }
+
+void queueing_note_full(struct sched *sched, const struct pod *pod)
+{
+	if (queue_full(pod->queue, 1) != NULL || is_person_full(pod, 1))
+		sched->are_heads_stale = true;
+}
 
 // What is kept for others, and may be given up any time, is nothing to who may not come anyway.
 static void drop_kept(struct sched_facts *facts)
@@ -421,24 +427,32 @@ static void wake_gangs(struct sched *sched)
 	}
 }
 
+// Who may start now is tried; who has come to wait for another limit does so in its list.
+static void look_again(struct sched *sched, struct queue *queue)
+{
+	for (struct link *at = queue->blocked.next, *next; at != &queue->blocked; at = next) {
+		struct shape *shape = LINK_OF(at, struct shape, in_blocked);
+		struct queue *blocker = blocker_of(pod_of(tree_first(&shape->waiting)->key));
+		next = at->next;
+		if (blocker == NULL) {
+			shape_activate(sched, shape);
+			sched->are_heads_stale = true;
+		} else if (blocker != queue) {
+			link_drop(at);
+			link_add(&blocker->blocked, at);
+		}
+	}
+}
+
 static void wake_eased(struct sched *sched)
 {
-	if (!link_is_empty(&sched->queueing->eased))
-		wake_gangs(sched);
 	struct link *eased = &sched->queueing->eased;
+	if (!link_is_empty(eased))
+		wake_gangs(sched);
 	while (!link_is_empty(eased)) {
 		struct queue *queue = LINK_OF(eased->next, struct queue, in_eased);
 		link_drop(&queue->in_eased);
-		for (struct link *at = queue->blocked.next, *next; at != &queue->blocked;
-		     at = next) {
-			struct shape *shape = LINK_OF(at, struct shape, in_blocked);
-			struct tree_node *first = tree_first(&shape->waiting);
-			next = at->next;
-			if (!queueing_is_blocked(LINK_OF(first, struct pod, in_shape))) {
-				shape_activate(sched, shape);
-				sched->are_heads_stale = true;
-			}
-		}
+		look_again(sched, queue);
 	}
 }
 

@@ -48,6 +48,8 @@ struct pod *queueing_first_waiting(const struct sched *sched); // in no order
 struct pod *queueing_next_waiting(const struct sched *sched, const struct pod *pod);
 
 bool queueing_is_blocked(const struct pod *pod); // by a limit or by wrong settings
+// The pod has started for good: heads that wait for the same limit keep no nodes from now on.
+void queueing_note_full(struct sched *sched, const struct pod *pod);
 void queueing_add_facts(const struct pod *pod, struct sched_facts *facts);
 // Of so much for pods that start together.
 void queueing_add_limits(const struct pod *pod, int64_t milli, struct sched_facts *facts);

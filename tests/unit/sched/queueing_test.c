@@ -116,6 +116,64 @@ static void test_limit(struct check *c)
 	rig_done(&rig);
 }
 
+static void put_running(struct rig *rig, const char *name, const char *namespace_, const char *node)
+{
+	rig_put(rig, arena_printf(rig->arena,
+				  "{kind: Pod, metadata: {name: %s, namespace: %s}, spec: "
+				  "{nodeName: %s, containers: [{name: main, resources: {limits: "
+				  "{nvidia.com/gpu: '2'}}}]}}\n",
+				  name, namespace_, node));
+}
+
+// Who was kept by one limit and then by one above it is woken by the one above.
+static void test_other_limit(struct check *c)
+{
+	static const char *const LEAVERS[] = { "s1", "s2" };
+	for (size_t i = 0; i < ARRAY_COUNT(LEAVERS); i++) {
+		struct rig rig;
+		rig_init(&rig);
+		put_node(&rig, "n1", 8, "A100");
+		put_tenant(&rig, "lab", "{limit: 4}");
+		put_tenant(&rig, "vision", "{parent: lab, limit: 2}");
+		put_tenant(&rig, "speech", "{parent: lab}");
+		put_running(&rig, "v1", "vision", "n1");
+		put_running(&rig, "s1", "speech", "n1");
+		put_pod(&rig, &(struct ask){ "v2", "vision", NULL, 2, 2, 0, NULL });
+		CHECK_STR(c, "its own limit", str_of(bound(&rig)), "");
+		put_running(&rig, "s2", "speech", "n1");
+		sched_pod_remove(rig.sched, STR("v1"));
+		CHECK_STR(c, "the limit above", str_of(bound(&rig)), "");
+		sched_pod_remove(rig.sched, str_of(LEAVERS[i]));
+		CHECK_STR(c, "neither", str_of(bound(&rig)), "v2");
+		rig_done(&rig);
+	}
+}
+
+// A gang that fills what its queue may hold: the queue's head cannot start, so it keeps no node.
+static void test_gang_fills(struct check *c)
+{
+	static const char GANG[] = ", gpuaas.io/gang: g, gpuaas.io/gang-min: '2'";
+	static const char *const LIMITS[] = { "{limit: 4}", "{userLimit: 4}" };
+	for (size_t i = 0; i < ARRAY_COUNT(LIMITS); i++) {
+		struct rig rig;
+		struct sched_reservation reservations[2];
+		rig_init(&rig);
+		put_node(&rig, "n1", 4, "A100");
+		put_node(&rig, "n2", 2, "A100");
+		put_node(&rig, "n3", 2, "A100");
+		put_tenant(&rig, "vision", LIMITS[i]);
+		put_running(&rig, "x", "others", "n1");
+		put_pod(&rig, &(struct ask){ "h", "vision", "ann", 4, 1, 5, NULL });
+		CHECK_STR(c, LIMITS[i], str_of(bound(&rig)), "");
+		CHECK_INT(c, "a head", sched_reservations(rig.sched, reservations, 2), 1);
+		put_pod(&rig, &(struct ask){ "m1", "vision", "ann", 2, 2, 0, GANG });
+		put_pod(&rig, &(struct ask){ "m2", "vision", "ann", 2, 3, 0, GANG });
+		CHECK_STR(c, LIMITS[i], str_of(bound(&rig)), "m1 m2");
+		CHECK_INT(c, "no head", sched_reservations(rig.sched, reservations, 2), 0);
+		rig_done(&rig);
+	}
+}
+
 static void put_part(struct rig *rig, const char *name, const char *namespace_,
 		     const char *resource, const char *amount)
 {
@@ -429,6 +487,8 @@ int main(void)
 {
 	struct check c = { 0, 0 };
 	test_limit(&c);
+	test_other_limit(&c);
+	test_gang_fills(&c);
 	test_parts(&c);
 	test_person(&c);
 	test_turns(&c);

@@ -90,10 +90,12 @@ static void add_pci_facts(const struct monitor *monitor, struct gpu_info *info)
 
 static void note_since(const struct monitor *monitor, struct monitor_gpu *gpu)
 {
+	bool is_dead = health_is_dead(&gpu->health);
 	if (health_is_offered(&gpu->health))
 		gpu->bad_since_s = 0;
-	else if (gpu->bad_since_s == 0)
+	else if (gpu->bad_since_s == 0 || (is_dead && !gpu->was_dead))
 		gpu->bad_since_s = world_wall_s(loop_world(monitor->loop));
+	gpu->was_dead = is_dead;
 }
 
 // A fault of an instance heals by the probes of its GPU.

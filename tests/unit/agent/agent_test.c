@@ -18,8 +18,6 @@ static bool has_all_bad(void) { return has_all() && fake_kubelet_unhealthy(&rig.
 static bool has_none_bad(void) { return has_all() && fake_kubelet_unhealthy(&rig.kubelet) == 0; }
 static const char *id_of(size_t i) { return rig.kubelet.devices[i].id; }
 
-#define WAIT(c, name, fn) CHECK((c), (name), rig_wait_for((fn), SAFETY_MS) != UINT64_MAX)
-
 static void check_start(struct check *c)
 {
 	rig_start_agent("none");

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { GPUS = 4, LIMIT_MS = 60000, STEPS = 40 };
+enum { GPUS = 4, SAFETY_MS = 60000, STEPS = 40 };
 
 static struct fake_api api;
 static struct fake_dra dra;
@@ -77,12 +77,12 @@ static void restart(struct check *c)
 	(void)snprintf(path, sizeof path, "%s/registry/" DRA_DRIVER "-reg.sock", rig.root);
 	(void)unlink(path);
 	rig_start_agent(kubeconfig);
-	CHECK(c, "serves again", rig_wait_for(has_socket, LIMIT_MS) != UINT64_MAX);
+	WAIT(c, "serves again", has_socket);
 }
 
 static void check_slice(struct check *c)
 {
-	CHECK(c, "slice", rig_wait_for(has_slice, LIMIT_MS) != UINT64_MAX);
+	WAIT(c, "slice", has_slice);
 	const json_t *devices = json_at(dra.slice, "spec.devices");
 	for (size_t i = 0; i < GPUS; i++)
 		(void)snprintf(uuids[i], sizeof uuids[i], "%s",
@@ -94,7 +94,7 @@ static void check_slice(struct check *c)
 	rig_wait(3000);
 	CHECK_INT(c, "not again after a restart", dra.writes, 1);
 	fake_dra_drop_slice(&dra);
-	CHECK(c, "made anew", rig_wait_for(has_slice, LIMIT_MS) != UINT64_MAX);
+	WAIT(c, "made anew", has_slice);
 	CHECK_INT(c, "generation grows", json_int(dra.slice, "spec.pool.generation", 0), 2);
 	CHECK_INT(c, "no device plugin", rig.kubelet.registrations, 0);
 }
@@ -150,12 +150,12 @@ static void check_health(struct check *c)
 	const struct fake_claim *ill = fake_dra_claim(&dra, "ill", uuids[0]);
 	fake_dra_watch_health(&dra);
 	rig_control("recovery 0 1\nxid 0 79\n"); // else it would heal by itself
-	CHECK(c, "taint", rig_wait_for(is_one_tainted, LIMIT_MS) != UINT64_MAX);
-	CHECK(c, "health", rig_wait_for(has_unhealthy, LIMIT_MS) != UINT64_MAX);
+	WAIT(c, "taint", is_one_tainted);
+	WAIT(c, "health", has_unhealthy);
 	fake_dra_prepare(&dra, ill, &answer);
 	CHECK(c, "not given", strstr(answer.error, "is not healthy") != NULL);
 	rig_control("restore 0\n");
-	CHECK(c, "well again", rig_wait_for(is_none_tainted, LIMIT_MS) != UINT64_MAX);
+	WAIT(c, "well again", is_none_tainted);
 	grpc_call_cancel(dra.health);
 	dra.health = NULL;
 }
@@ -221,7 +221,7 @@ int main(int argc, char **argv)
 	check_claim(&c);
 	check_health(&c);
 	check_storm(&c);
-	CHECK(&c, "all is told", rig_wait_for(is_all_told, LIMIT_MS) != UINT64_MAX);
+	WAIT(&c, "all is told", is_all_told);
 	CHECK_INT(&c, "stops", rig_stop_agent(SIGTERM), 0);
 	fake_api_done(&api);
 	fake_dra_done(&dra);

@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 enum { GPUS = 4, SAFETY_MS = 60000, PODS = 24, MEMORY_MIB = 81920, SPEC_BYTES = 64 * 1024 };
-#define WAIT(c, name, fn) CHECK((c), (name), rig_wait_for((fn), SAFETY_MS) != UINT64_MAX)
 
 static const char KEY[] = "0123456789abcdef0123456789abcdef";
 static struct fake_api api;

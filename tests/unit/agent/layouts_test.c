@@ -17,24 +17,6 @@ enum { GPUS = 2, SAFETY_MS = 40000 };
 #define TWO "nvidia.com/mig-2g.20gb"
 #define THREE "nvidia.com/mig-3g.40gb"
 
-#define WAIT(c, name, fn) CHECK((c), (name), rig_wait_for((fn), SAFETY_MS) != UINT64_MAX)
-
-static const struct fake_plugin *other(const char *resource)
-{
-	return fake_kubelet_other(&rig.kubelet, resource);
-}
-static size_t count_of(const char *resource)
-{
-	return other(resource) == NULL ? 0 : other(resource)->device_count;
-}
-static size_t bad_of(const char *resource)
-{
-	size_t bad = 0;
-	for (size_t i = 0; i < count_of(resource); i++)
-		bad += other(resource)->devices[i].is_healthy ? 0 : 1;
-	return bad;
-}
-
 // The layout that is wanted of the first GPU; the second stays whole.
 static void configure(const char *mig_devices)
 {
@@ -70,18 +52,19 @@ static bool is_ended(void) { return strcmp(record("phase"), "ended") == 0; }
 static bool has_failed(void) { return is_ended() && strcmp(record("outcome"), "failed") == 0; }
 static bool has_layout_a(void)
 {
-	return count_of(THREE) == 1 && count_of(ONE) == 2 && bad_of(THREE) + bad_of(ONE) == 0 &&
-	       rig.kubelet.device_count == 1 && is_ended();
+	return rig_offered(THREE) == 1 && rig_offered(ONE) == 2 &&
+	       rig_unhealthy(THREE) + rig_unhealthy(ONE) == 0 && rig.kubelet.device_count == 1 &&
+	       is_ended();
 }
 static bool has_layout_b(void)
 {
-	return count_of(THREE) == 1 && count_of(TWO) == 1 && count_of(ONE) == 0 &&
-	       bad_of(THREE) + bad_of(TWO) == 0 && is_ended();
+	return rig_offered(THREE) == 1 && rig_offered(TWO) == 1 && rig_offered(ONE) == 0 &&
+	       rig_unhealthy(THREE) + rig_unhealthy(TWO) == 0 && is_ended();
 }
 static bool is_whole(void)
 {
 	return rig.kubelet.device_count == 2 && fake_kubelet_unhealthy(&rig.kubelet) == 0 &&
-	       count_of(THREE) + count_of(TWO) + count_of(ONE) == 0;
+	       rig_offered(THREE) + rig_offered(TWO) + rig_offered(ONE) == 0;
 }
 static bool is_whole_and_ended(void) { return is_whole() && is_ended(); }
 
@@ -104,7 +87,7 @@ static void hold(const char *resource)
 	row.is_listed = true;
 	(void)snprintf(row.container, sizeof row.container, "main");
 	(void)snprintf(row.resource, sizeof row.resource, "%s", resource);
-	(void)snprintf(row.id, sizeof row.id, "%s", other(resource)->devices[0].id);
+	(void)snprintf(row.id, sizeof row.id, "%s", rig_plugin(resource)->devices[0].id);
 	fake_kubelet_hold(&rig.kubelet, &row);
 }
 static bool has_bound(void) { return rig_count(EVENT_BOUND) == 1; }
@@ -114,7 +97,7 @@ static void check_held(struct check *c)
 	char id[FAKE_ID_BYTES];
 	hold(THREE);
 	WAIT(c, "a pod has the 3g", has_bound);
-	(void)snprintf(id, sizeof id, "%s", other(THREE)->devices[0].id);
+	(void)snprintf(id, sizeof id, "%s", rig_plugin(THREE)->devices[0].id);
 	configure("7g.80gb: 1");
 	WAIT(c, "a layout without it is refused", has_failed);
 	CHECK_STR(c, "with the reason", str_of(record("reason")),
@@ -125,7 +108,7 @@ static void check_held(struct check *c)
 	CHECK(c, "one that the board cannot hold changes nothing", has_layout_a());
 	configure(LAYOUT_B);
 	WAIT(c, "the others change while it is held", has_layout_b);
-	CHECK_STR(c, "it is the same", str_of(other(THREE)->devices[0].id), id);
+	CHECK_STR(c, "it is the same", str_of(rig_plugin(THREE)->devices[0].id), id);
 	CHECK_INT(c, "and is held still", rig_count(EVENT_RELEASED), 0);
 }
 

@@ -31,7 +31,7 @@ int main(int argc, char **argv)
 		return 2;
 	rig_set_up(argv, GPUS, "{}");
 	rig_start_agent("none");
-	CHECK(&c, "lists", rig_wait_for(rig_has_stream, SAFETY_MS) != UINT64_MAX);
+	WAIT(&c, "lists", rig_has_stream);
 	CHECK_INT(&c, "all", rig.kubelet.device_count, GPUS);
 	struct fake_answer answer = ask("123", 2);
 	CHECK(&c, "a pair rather than neighbours", is_id(&answer, 0, 2) && is_id(&answer, 1, 3));

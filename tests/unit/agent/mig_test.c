@@ -17,24 +17,6 @@ enum { GPUS = 2, SAFETY_MS = 30000, EVENTS_MAX = 4000 };
 #define THREE_GI "1"
 #define ONE_GI "11"
 
-static const struct fake_plugin *other(const char *resource)
-{
-	return fake_kubelet_other(&rig.kubelet, resource);
-}
-static size_t count_of(const char *resource)
-{
-	return other(resource) == NULL ? 0 : other(resource)->device_count;
-}
-static size_t bad_of(const char *resource)
-{
-	size_t bad = 0;
-	for (size_t i = 0; i < count_of(resource); i++)
-		bad += other(resource)->devices[i].is_healthy ? 0 : 1;
-	return bad;
-}
-
-#define WAIT(c, name, fn) CHECK((c), (name), rig_wait_for((fn), SAFETY_MS) != UINT64_MAX)
-
 static void configure(const char *strategy, const char *more)
 {
 	char text[300];
@@ -47,15 +29,15 @@ static void configure(const char *strategy, const char *more)
 
 static bool has_mixed(void)
 {
-	return count_of(THREE) == 1 && count_of(ONE) == 2 && rig.kubelet.device_count == 1;
+	return rig_offered(THREE) == 1 && rig_offered(ONE) == 2 && rig.kubelet.device_count == 1;
 }
 static bool is_well(void)
 {
-	return has_mixed() && bad_of(ONE) + bad_of(THREE) == 0 &&
+	return has_mixed() && rig_unhealthy(ONE) + rig_unhealthy(THREE) == 0 &&
 	       fake_kubelet_unhealthy(&rig.kubelet) == 0;
 }
-static bool has_bad_instance(void) { return bad_of(ONE) == 1 && bad_of(THREE) == 0; }
-static bool has_bad_gpu(void) { return bad_of(ONE) == 2 && bad_of(THREE) == 1; }
+static bool has_bad_instance(void) { return rig_unhealthy(ONE) == 1 && rig_unhealthy(THREE) == 0; }
+static bool has_bad_gpu(void) { return rig_unhealthy(ONE) == 2 && rig_unhealthy(THREE) == 1; }
 
 static void check_start(struct check *c)
 {
@@ -65,13 +47,13 @@ static void check_start(struct check *c)
 	WAIT(c, "mixed: MIG devices by profile, the other GPU whole", is_well);
 	(void)snprintf(path, sizeof path, "%s/cdi/k8s.device-plugin.nvidia.com-gpu.json", rig.root);
 	CHECK_INT(c, "CDI specification", fs_read(path, 100000, &spec, NULL), ERR_OK);
-	CHECK(c, "names a MIG device", strstr(spec.data, other(THREE)->devices[0].id) != NULL);
+	CHECK(c, "names a MIG device", strstr(spec.data, rig_plugin(THREE)->devices[0].id) != NULL);
 	// gpu0/gi1/access is 3 + 1 * 9, its first compute instance the next.
 	CHECK(c, "opens its GPU instance",
 	      strstr(spec.data, "/dev/nvidia-caps/nvidia-cap12\",\"type\":\"c\",\"major\":236,"
 				"\"minor\":12") != NULL);
 	CHECK(c, "and its compute instance", strstr(spec.data, "nvidia-cap13\"") != NULL);
-	(void)snprintf(path, sizeof path, "/emu/%s.sock", other(THREE)->devices[0].id);
+	(void)snprintf(path, sizeof path, "/emu/%s.sock", rig_plugin(THREE)->devices[0].id);
 	CHECK(c, "extra mount of MIG devices", strstr(spec.data, path) != NULL);
 }
 
@@ -79,18 +61,18 @@ static void check_allocations(struct check *c)
 {
 	struct fake_answer answer;
 	char want[200];
-	struct str ids[2] = { str_of(other(ONE)->devices[0].id),
-			      str_of(other(ONE)->devices[1].id) };
-	rig.kubelet.target = other(ONE);
+	struct str ids[2] = { str_of(rig_plugin(ONE)->devices[0].id),
+			      str_of(rig_plugin(ONE)->devices[1].id) };
+	rig.kubelet.target = rig_plugin(ONE);
 	fake_kubelet_prefer(&rig.kubelet, ids, 2, 1, &answer);
 	CHECK_INT(c, "preferred", answer.count, 1);
 	fake_kubelet_allocate(&rig.kubelet, ids, 2, &answer);
 	CHECK_INT(c, "allocate", answer.code, GRPC_OK);
 	CHECK_INT(c, "a name for each", answer.count, 2);
 	(void)snprintf(want, sizeof want, "k8s.device-plugin.nvidia.com/gpu=%s",
-		       other(ONE)->devices[0].id);
+		       rig_plugin(ONE)->devices[0].id);
 	CHECK_STR(c, "qualified name", str_of(answer.ids[0]), want);
-	const struct str three = str_of(other(THREE)->devices[0].id);
+	const struct str three = str_of(rig_plugin(THREE)->devices[0].id);
 	fake_kubelet_allocate(&rig.kubelet, &three, 1, &answer);
 	CHECK_INT(c, "another profile", answer.code, GRPC_INVALID_ARGUMENT);
 	rig.kubelet.target = NULL;
@@ -104,8 +86,9 @@ static void check_health(struct check *c)
 	WAIT(c, "events are watched", rig_watches_events);
 	rig_control("xid 0 95 " ONE_GI " 0\n");
 	WAIT(c, "an instance's XID", has_bad_instance);
-	struct str bad = str_of(other(ONE)->devices[other(ONE)->devices[0].is_healthy].id);
-	rig.kubelet.target = other(ONE);
+	struct str bad =
+		str_of(rig_plugin(ONE)->devices[rig_plugin(ONE)->devices[0].is_healthy].id);
+	rig.kubelet.target = rig_plugin(ONE);
 	fake_kubelet_allocate(&rig.kubelet, &bad, 1, &answer);
 	CHECK_INT(c, "it is not given", answer.code, GRPC_FAILED_PRECONDITION);
 	rig.kubelet.target = NULL;
@@ -127,7 +110,7 @@ static void hold(const char *pod, const char *resource, size_t i)
 	(void)snprintf(row.resource, sizeof row.resource, "%s", resource);
 	(void)snprintf(row.pod, sizeof row.pod, "%s", pod);
 	(void)snprintf(row.uid, sizeof row.uid, "uid-%s", pod);
-	(void)snprintf(row.id, sizeof row.id, "%s", other(resource)->devices[i].id);
+	(void)snprintf(row.id, sizeof row.id, "%s", rig_plugin(resource)->devices[i].id);
 	fake_kubelet_hold(&rig.kubelet, &row);
 }
 
@@ -189,11 +172,14 @@ static void check_metering(struct check *c)
 	WAIT(c, "released", has_released);
 }
 
-static bool has_one_less(void) { return count_of(ONE) == 1; }
-static bool has_two_whole(void) { return rig.kubelet.device_count == 2 && count_of(ONE) == 0; }
-static bool has_nothing(void) { return rig.kubelet.device_count == 0 && count_of(ONE) == 0; }
-static bool has_nothing_whole(void) { return rig.kubelet.device_count == 0 && count_of(ONE) == 4; }
-static bool has_single(void) { return rig.kubelet.device_count == 4 && count_of(ONE) == 0; }
+static bool has_one_less(void) { return rig_offered(ONE) == 1; }
+static bool has_two_whole(void) { return rig.kubelet.device_count == 2 && rig_offered(ONE) == 0; }
+static bool has_nothing(void) { return rig.kubelet.device_count == 0 && rig_offered(ONE) == 0; }
+static bool has_nothing_whole(void)
+{
+	return rig.kubelet.device_count == 0 && rig_offered(ONE) == 4;
+}
+static bool has_single(void) { return rig.kubelet.device_count == 4 && rig_offered(ONE) == 0; }
 
 static void check_changes(struct check *c)
 {
@@ -230,12 +216,12 @@ static void check_injection(struct check *c)
 		  "node /dev/nvidia-caps/nvidia-cap102 /host/dev/nvidia-caps/nvidia-cap102 rw\n"
 		  "node /dev/nvidia-caps/nvidia-cap103 /host/dev/nvidia-caps/nvidia-cap103 rw\n" },
 	};
-	rig.kubelet.target = other(ONE);
+	rig.kubelet.target = rig_plugin(ONE);
 	for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
 		char more[200];
 		AUTO(buf_done) struct buf want = { 0 };
 		struct fake_answer answer = { .code = GRPC_UNKNOWN };
-		const struct str id = str_of(other(ONE)->devices[0].id);
+		const struct str id = str_of(rig_plugin(ONE)->devices[0].id);
 		(void)snprintf(more, sizeof more, ", nvidiaDevRoot: /host/, %s", cases[i].flags);
 		configure("mixed", more);
 		for (const char *at = cases[i].want; *at != '\0'; at++) {

@@ -8,7 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-enum { PERIOD_S = 1, SETTLE_MS = 1500, LIMIT_MS = 60000 };
+enum { PERIOD_S = 1, SETTLE_MS = 1500, SAFETY_MS = 60000 };
 
 static struct fake_api api;
 static const char *wanted;
@@ -38,8 +38,8 @@ static void check_restart(struct check *c, const char *kubeconfig)
 	AUTO(buf_done) struct buf labels = { 0 };
 	AUTO(buf_done) struct buf status = { 0 };
 	wanted = "\"nvidia.com/gpu.count\":\"2\"";
-	CHECK(c, "labels", rig_wait_for(has_wanted, LIMIT_MS) != UINT64_MAX);
-	CHECK(c, "registered", rig_wait_for(is_registered, LIMIT_MS) != UINT64_MAX);
+	WAIT(c, "labels", has_wanted);
+	WAIT(c, "registered", is_registered);
 	static const char *const texts[] = { "\"switchLinks\":12", "\"kubeletVersion\":\"v1.36.3\"",
 					     "\"layout\":{\"sharing\":\"none\",\"mig\":\"none\"}",
 					     "\"NoKnownProblem\"" };
@@ -53,7 +53,7 @@ static void check_restart(struct check *c, const char *kubeconfig)
 	CHECK_INT(c, "nothing changed, nothing written", api.patches, patches);
 	CHECK_INT(c, "killed", rig_stop_agent(SIGKILL), -1);
 	rig_start_agent(kubeconfig);
-	CHECK(c, "again", rig_wait_for(rig_has_stream, LIMIT_MS) != UINT64_MAX);
+	WAIT(c, "again", rig_has_stream);
 	rig_wait(SETTLE_MS);
 	CHECK_STR(c, "labels stay", buf_str(&api.labels), labels.data);
 	CHECK_STR(c, "status stays", buf_str(&api.gpu_node_status), status.data);
@@ -74,10 +74,10 @@ static void check_driver_away(struct check *c, const char *kubeconfig)
 	rig_control("initfail on\n");
 	rig_wait(300);
 	rig_start_agent(kubeconfig);
-	CHECK(c, "driver is away", rig_wait_for(is_down, LIMIT_MS) != UINT64_MAX);
+	WAIT(c, "driver is away", is_down);
 	CHECK_STR(c, "labels stay", buf_str(&api.labels), labels.data);
 	rig_control("initfail off\n");
-	CHECK(c, "driver is back", rig_wait_for(is_up, LIMIT_MS) != UINT64_MAX);
+	WAIT(c, "driver is back", is_up);
 	rig_wait(SETTLE_MS);
 	CHECK_STR(c, "labels stay", buf_str(&api.labels), labels.data);
 }
@@ -86,7 +86,7 @@ static void check_driver_change(struct check *c)
 {
 	rig_control("driver 580.95.05 13.0\n");
 	wanted = "\"nvidia.com/cuda.driver-version.full\":\"580.95.05\"";
-	CHECK(c, "driver changed", rig_wait_for(has_wanted, LIMIT_MS) != UINT64_MAX);
+	WAIT(c, "driver changed", has_wanted);
 	CHECK(c, "CUDA changed",
 	      strstr(api.labels.data, "\"nvidia.com/cuda.runtime-version.full\":\"13.0\"") != NULL);
 	CHECK(c, "GPUNode",
@@ -99,7 +99,7 @@ static bool is_told(void) { return api.told.len > 0 && strstr(api.told.data, tol
 static void expect_told(struct check *c, const char *text)
 {
 	told = text;
-	CHECK(c, text, rig_wait_for(is_told, LIMIT_MS) != UINT64_MAX);
+	WAIT(c, text, is_told);
 }
 
 static size_t healthy_count(void)
@@ -116,16 +116,42 @@ static bool are_all_in(void) { return healthy_count() == 2; }
 // A fault and something that was left behind take one GPU out of use, and say so.
 static void check_faults(struct check *c)
 {
-	CHECK(c, "all in", rig_wait_for(are_all_in, LIMIT_MS) != UINT64_MAX);
+	WAIT(c, "all in", are_all_in);
 	rig_control("process 1 4711 500\nxid 0 48\n");
 	expect_told(c, "is given to nobody: XID 48: double-bit ECC error");
 	expect_told(c, "\"GPURecovered\"");
 	expect_told(c, "nobody holds it, but process 4711 is still on it");
-	CHECK(c, "one out", rig_wait_for(is_one_out, LIMIT_MS) != UINT64_MAX);
+	WAIT(c, "one out", is_one_out);
 	wanted = "\"reason\":\"nobody holds it, but process 4711";
-	CHECK(c, "GPUNode has it", rig_wait_for(has_reason, LIMIT_MS) != UINT64_MAX);
+	WAIT(c, "GPUNode has it", has_reason);
 	rig_control("process 1 4711 0\n");
-	CHECK(c, "clean again", rig_wait_for(are_all_in, LIMIT_MS) != UINT64_MAX);
+	WAIT(c, "clean again", are_all_in);
+}
+
+static struct str since_of(const char *kind)
+{
+	static const char key[] = "\"since\":\"";
+	const char *at = strstr(api.gpu_node_status.data, kind);
+	at = at == NULL ? NULL : strstr(at, key);
+	return at == NULL ? STR("")
+			  : (struct str){ at + sizeof key - 1, strlen("2026-11-30T20:00:00Z") };
+}
+
+// What sends pods away counts from when a GPU died, not from a doubt hours before.
+static void check_death(struct check *c)
+{
+	char before[32];
+	rig_control("error nvmlDeviceGetTemperature 999 0\n");
+	wanted = "\"kind\":\"error\",\"state\":\"unhealthy\",\"dead\":false";
+	WAIT(c, "calls fail", has_reason);
+	(void)snprintf(before, sizeof before, STR_FMT, STR_ARG(since_of(wanted)));
+	rig_wait(2100);
+	rig_control("lost 0\n");
+	wanted = "\"kind\":\"lost\",\"state\":\"unhealthy\",\"dead\":true";
+	WAIT(c, "dead", has_reason);
+	CHECK(c, "since then", str_cmp(str_of(before), since_of(wanted)) < 0 && before[0] == '2');
+	rig_control("restore 0\n");
+	WAIT(c, "back", are_all_in);
 }
 
 int main(int argc, char **argv)
@@ -147,6 +173,7 @@ int main(int argc, char **argv)
 	check_driver_away(&c, kubeconfig);
 	check_driver_change(&c);
 	check_faults(&c);
+	check_death(&c);
 	CHECK_INT(&c, "ends well", rig_stop_agent(SIGTERM), 0);
 	fake_api_done(&api);
 	rig_clean_up(c.failed > 0);

@@ -152,6 +152,25 @@ bool rig_has_stream(void)
 	       rig.kubelet.device_count > 0;
 }
 
+const struct fake_plugin *rig_plugin(const char *resource)
+{
+	return fake_kubelet_other(&rig.kubelet, resource);
+}
+
+size_t rig_offered(const char *resource)
+{
+	const struct fake_plugin *plugin = rig_plugin(resource);
+	return plugin == NULL ? 0 : plugin->device_count;
+}
+
+size_t rig_unhealthy(const char *resource)
+{
+	size_t bad = 0;
+	for (size_t i = 0; i < rig_offered(resource); i++)
+		bad += rig_plugin(resource)->devices[i].is_healthy ? 0 : 1;
+	return bad;
+}
+
 size_t rig_events(struct usage_event *ret, size_t max)
 {
 	char command[400], line[USAGE_TEXT_MAX_BYTES];

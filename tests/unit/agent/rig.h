@@ -3,6 +3,7 @@
 // program, a fake kubelet, waiting with the loop running, the journal's events.
 #pragma once
 
+#include "check.h"
 #include "fake_kubelet.h"
 #include "journal/usage_event.h"
 
@@ -30,8 +31,14 @@ int rig_stop_agent(int sig);                  // its exit code, -1: killed
 uint64_t rig_now_ns(void);
 // Runs the loop until it is true; the time it took, or UINT64_MAX after limit_ms.
 uint64_t rig_wait_for(bool (*is_true)(void), unsigned limit_ms);
+// Checks that it gets true within SAFETY_MS, which each test has of its own.
+#define WAIT(c, name, fn) CHECK((c), (name), rig_wait_for((fn), SAFETY_MS) != UINT64_MAX)
 void rig_wait(unsigned ms);
 bool rig_has_stream(void); // registered, and the list has come
+// What the plugin of another resource offers; NULL and 0: there is none.
+const struct fake_plugin *rig_plugin(const char *resource);
+size_t rig_offered(const char *resource);
+size_t rig_unhealthy(const char *resource); // of those
 // Events of the journal, in order; at most max.
 size_t rig_events(struct usage_event *ret, size_t max);
 size_t rig_count(event_type type);

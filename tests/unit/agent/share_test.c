@@ -14,8 +14,9 @@
 enum { GPUS = 4, SAFETY_MS = 30000, EVENTS_MAX = 4000 };
 #define SHARED "nvidia.com/gpu.shared"
 
-static const struct fake_plugin *shared(void) { return fake_kubelet_other(&rig.kubelet, SHARED); }
-static size_t shared_count(void) { return shared() == NULL ? 0 : shared()->device_count; }
+static const struct fake_plugin *shared(void) { return rig_plugin(SHARED); }
+static size_t shared_count(void) { return rig_offered(SHARED); }
+static size_t bad_shares(void) { return rig_unhealthy(SHARED); }
 static bool has_eight_shares(void) { return shared_count() == 8 && rig.kubelet.device_count == 2; }
 static bool has_four_whole(void) { return shared_count() == 0 && rig.kubelet.device_count == 4; }
 static bool has_nothing_whole(void)
@@ -23,17 +24,8 @@ static bool has_nothing_whole(void)
 	return shared_count() == 16 && rig.kubelet.device_count == 0;
 }
 
-static size_t bad_shares(void)
-{
-	size_t count = 0;
-	for (size_t i = 0; i < shared_count(); i++)
-		count += shared()->devices[i].is_healthy ? 0 : 1;
-	return count;
-}
 static bool has_four_bad(void) { return has_eight_shares() && bad_shares() == 4; }
 static bool has_none_bad(void) { return has_eight_shares() && bad_shares() == 0; }
-
-#define WAIT(c, name, fn) CHECK((c), (name), rig_wait_for((fn), SAFETY_MS) != UINT64_MAX)
 
 // A whole file at once, as a config map is replaced; is_quick: the agent is told to look.
 static void configure(const char *text, bool is_quick)

@@ -408,4 +408,9 @@ void k8s_client_free(struct k8s_client *client)
 	free(client);
 }
 
+void k8s_client_set_ping(struct k8s_client *client, uint64_t every_ns, uint64_t answer_ns)
+{
+	http_client_set_ping(client->http, every_ns, answer_ns);
+}
+
 struct loop *k8s_client_loop(struct k8s_client *client) { return client->loop; }

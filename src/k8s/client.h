@@ -61,4 +61,6 @@ MUST_USE err_status k8s_call_wait(struct k8s_client *client, const struct k8s_re
 // The same with the answer parsed; a new reference. Accept must be JSON.
 MUST_USE err_status k8s_call_json(struct k8s_client *client, const struct k8s_request *request,
 				  json_t **ret_value, struct err *err);
+// How soon a connection on which nothing comes any more is noticed and made anew; 25 s unless said.
+void k8s_client_set_ping(struct k8s_client *client, uint64_t every_ns, uint64_t answer_ns);
 struct loop *k8s_client_loop(struct k8s_client *client);

@@ -128,5 +128,11 @@ void watch_stop(struct watch *watch)
 		watch_free(watch);
 }
 
+void watch_doubt(struct watch *watch)
+{
+	ASSERT(watch->is_in_core);
+	watch_core_doubt(watch->core);
+}
+
 uint64_t watch_last_event_ns(const struct watch *watch) { return watch->last_event_ns; }
 bool watch_is_synced(const struct watch *watch) { return watch_core_is_synced(watch->core); }

@@ -40,6 +40,9 @@ struct watch;
 // fn is never called from inside watch_start. The client must outlive the watch.
 struct watch *watch_start(struct k8s_client *client, const struct watch_config *config);
 void watch_stop(struct watch *watch); // NULL allowed; also inside fn
+// From inside fn: the object could not be read, so what is kept may be wrong. Lists anew, but twice
+// at most while lists hold such objects themselves.
+void watch_doubt(struct watch *watch);
 // When the server was last heard of (bytes of the stream, bookmarks too): age of the cache.
 uint64_t watch_last_event_ns(const struct watch *watch);
 bool watch_is_synced(const struct watch *watch);

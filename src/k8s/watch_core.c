@@ -15,10 +15,11 @@ enum {
 	VERSION_MAX_BYTES = 256,
 	NEXT_MAX_BYTES = 64 * 1024,
 	REFUSALS_MAX = 3, // of a watch, until the list is made anew
+	DOUBTS_MAX = 2,   // lists in a row that are made for objects that cannot be read
 };
 #define MS_NS UINT64_C(1000000)
 #define BACKOFF_FIRST_NS (250 * MS_NS)
-#define BACKOFF_MAX_NS (30000 * MS_NS)
+#define BACKOFF_MAX_NS (4000 * MS_NS) // how old a cache may be once the server is back
 #define RELIST_SPREAD_NS (1000 * MS_NS)
 #define SHORT_LIFE_NS (5000 * MS_NS)
 #define LIST_TIMEOUT_NS (60000 * MS_NS)
@@ -49,6 +50,8 @@ struct watch_core {
 	unsigned failures; // in a row
 	unsigned refusals; // answers of the server that were no success, in a row
 	bool had_message;  // in this stream
+	bool is_doubted;   // an object could not be read, or one of the list that is coming
+	unsigned doubts;   // lists in a row with such objects
 };
 
 struct watch_core *watch_core_new(const struct watch_config *config, uint64_t seed)
@@ -89,6 +92,7 @@ void watch_core_free(struct watch_core *core)
 }
 
 void watch_core_stop(struct watch_core *core) { core->is_stopped = true; }
+void watch_core_doubt(struct watch_core *core) { core->is_doubted = true; }
 bool watch_core_is_synced(const struct watch_core *core) { return core->is_synced; }
 
 // ---- what the handler hears
@@ -116,6 +120,7 @@ static void begin_list(struct watch_core *core)
 		return;
 	core->is_listing = true;
 	core->is_synced = false;
+	core->is_doubted = false;
 	emit(core, &(struct watch_item){ .event = WATCH_RESYNC });
 }
 
@@ -134,6 +139,7 @@ static void end_list(struct watch_core *core, struct str version)
 	core->state = STATE_WATCH;
 	core->failures = 0;
 	core->refusals = 0;
+	core->doubts = core->is_doubted ? core->doubts + 1 : 0;
 	emit(core, &(struct watch_item){ .event = WATCH_SYNCED,
 					 .resource_version = buf_str(&core->version) });
 }
@@ -175,6 +181,19 @@ static void relist(struct watch_core *core)
 	}
 	core->failures++;
 	core->wait_ns = spread(core, 0, RELIST_SPREAD_NS);
+}
+
+// True: the list is made anew, for an object could not be read. What the lists cannot tell either
+// is left out, or one bad object would have everything listed for ever.
+static bool lists_for_doubt(struct watch_core *core)
+{
+	if (!core->is_doubted || core->is_listing)
+		return false;
+	core->is_doubted = false;
+	if (core->doubts >= DOUBTS_MAX)
+		return false;
+	relist(core);
+	return true;
 }
 
 static void put_request(struct watch_core *core)
@@ -316,7 +335,7 @@ static bool take_message(struct watch_core *core, struct str frame)
 		end_list(core, message.resource_version);
 	else
 		return no_stream_list(core);
-	return true;
+	return !lists_for_doubt(core);
 }
 
 bool watch_core_data(struct watch_core *core, int code, struct str bytes)
@@ -362,6 +381,7 @@ static void end_page(struct watch_core *core, struct str body)
 		broken(core, "a token for the next page over 64 KiB in the list");
 	else if (list.next.len == 0)
 		end_list(core, list.resource_version);
+	(void)lists_for_doubt(core);
 }
 
 // A stream that had begun well has ended.

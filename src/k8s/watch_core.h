@@ -38,8 +38,9 @@ struct watch_end {
 
 // config's strings are copied; config->fn is called from data and end.
 struct watch_core *watch_core_new(const struct watch_config *config, uint64_t seed);
-void watch_core_free(struct watch_core *core); // not inside config->fn; NULL allowed
-void watch_core_stop(struct watch_core *core); // also inside config->fn: no more items
+void watch_core_free(struct watch_core *core);  // not inside config->fn; NULL allowed
+void watch_core_stop(struct watch_core *core);  // also inside config->fn: no more items
+void watch_core_doubt(struct watch_core *core); // only inside config->fn: see watch_doubt
 void watch_core_step(struct watch_core *core, struct watch_step *ret_step);
 MUST_USE bool watch_core_data(struct watch_core *core, int code, struct str bytes);
 void watch_core_end(struct watch_core *core, const struct watch_end *end);

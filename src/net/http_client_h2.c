@@ -196,6 +196,12 @@ void h2_cancel(struct client_conn *conn, int32_t stream_id)
 void h2_timer(struct client_conn *conn)
 {
 	struct err err;
+	uint64_t quiet_ns = loop_now_ns(conn->client->loop) - conn->heard_ns;
+	if (conn->ping_open && quiet_ns < conn->client->ping_answer_ns) {
+		// The answer stands behind what else is coming.
+		loop_timer_set(conn->timer, conn->client->ping_answer_ns - quiet_ns);
+		return;
+	}
 	if (conn->ping_open) {
 		(void)err_set(&err, ERR_UNAVAILABLE, "the server does not answer a ping");
 		conn_close(conn, &err);

@@ -6,6 +6,10 @@
 #include "sys/log.h"
 #include "sys/mac.h"
 
+// A connection that has died unseen is found within 4.5 s.
+#define PING_EVERY_NS UINT64_C(1500000000)
+#define PING_ANSWER_NS UINT64_C(3000000000)
+
 static const struct {
 	const char *path, *selector;
 	bool protobuf;
@@ -287,8 +291,10 @@ static void on_object(struct cache *cache, const struct watch_item *item)
 	};
 	bool is_storage = cache->kind >= CACHE_STORAGE;
 	struct str key = is_storage ? on_storage(cache, item) : HANDLERS[cache->kind](cache, item);
-	if (key.len == 0)
+	if (key.len == 0) {
+		watch_doubt(cache->watch);
 		return;
+	}
 	if (item->event == WATCH_DELETED)
 		(void)map_remove(cache->seen, key);
 	else
@@ -324,6 +330,7 @@ static void on_item(void *arg, const struct watch_item *item)
 void cache_start_all(struct scheduler *s)
 {
 	ASSERT(s->core != NULL);
+	k8s_client_set_ping(s->client, PING_EVERY_NS, PING_ANSWER_NS);
 	groups_start(s);
 	for (int kind = 0; kind < CACHE_KINDS; kind++) {
 		struct cache *cache = &s->caches[kind];

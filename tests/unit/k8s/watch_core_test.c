@@ -13,6 +13,7 @@
 	"{\"metadata\":{\"resourceVersion\":\"10\",\"continue\":\"to "                             \
 	"ken\"},\"items\":[{\"n\":\"a\"}]}"
 #define LIST_PAGE_2 "{\"metadata\":{\"resourceVersion\":\"11\"},\"items\":[{\"n\":\"b\"}]}"
+#define LIST_BAD "{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[{\"n\":\"bad\"}]}"
 #define EVENT(type, name, version)                                                                 \
 	"{\"type\":\"" type "\",\"object\":{\"n\":\"" name                                         \
 	"\",\"metadata\":{\"resourceVersion\":\"" version "\"}}}\n"
@@ -41,7 +42,8 @@ struct script {
 struct bench {
 	struct buf heard;
 	struct watch_core *core;
-	int stop_after; // items, -1: never
+	const char *doubted; // name of an object that cannot be read
+	int stop_after;      // items, -1: never
 };
 
 static void on_item(void *arg, const struct watch_item *item)
@@ -63,6 +65,8 @@ static void on_item(void *arg, const struct watch_item *item)
 		buf_printf(&b->heard, "F%s", err_status_name(item->err->status));
 		break;
 	}
+	if (b->doubted != NULL && item->object.len > 0 && str_eq_c(name, b->doubted))
+		watch_core_doubt(b->core);
 	if (b->stop_after >= 0 && b->stop_after-- == 0)
 		watch_core_stop(b->core);
 }
@@ -209,7 +213,7 @@ static void test_scripts(struct check *c)
 	}
 }
 
-// The waits grow, never pass half a minute without the server's wish, and end with success.
+// The waits grow, never pass four seconds without the server's wish, and end with success.
 static void test_back_off(struct check *c)
 {
 	static const struct turn fails = { "sendInitialEvents", 0, "", LOST, "Funavailable", 0 };
@@ -229,8 +233,8 @@ static void test_back_off(struct check *c)
 		run_turn(c, &b, "again", &fails, &wait_ns);
 		CHECK(c, "jitter below", wait_ns >= bound_ns / 2);
 		CHECK(c, "jitter above", wait_ns <= bound_ns);
-		bound_ns = bound_ns * 2 > UINT64_C(30000000000) ? UINT64_C(30000000000)
-								: bound_ns * 2;
+		bound_ns = bound_ns * 2 > UINT64_C(4000000000) ? UINT64_C(4000000000)
+							       : bound_ns * 2;
 	}
 	run_turn(c, &b, "busy", &busy, &wait_ns);
 	run_turn(c, &b, "good", &good, &wait_ns);
@@ -238,6 +242,42 @@ static void test_back_off(struct check *c)
 	run_turn(c, &b, "next", &next, &wait_ns);
 	CHECK_INT(c, "success ends it", wait_ns, 0);
 	CHECK(c, "synced", watch_core_is_synced(b.core));
+	watch_core_free(b.core);
+	buf_done(&b.heard);
+}
+
+#define BAD_LIST EVENT("ADDED", "bad", "3") INITIAL_END("4")
+
+// What could not be read is listed anew; what the list cannot tell either is left out.
+static void test_doubt(struct check *c)
+{
+	static const struct turn turns[] = {
+		{ "sendInitialEvents", 200, INITIAL_END("1"), CLOSED, "R S1", 0 },
+		{ "resourceVersion=1", 200, EVENT("MODIFIED", "bad", "2"), CUT, "Mbad", 0 },
+		{ "sendInitialEvents", 200, EVENT("ADDED", "a", "3") INITIAL_END("4"), CLOSED,
+		  "R Aa S4", 0 },
+		{ "resourceVersion=4", 200, EVENT("ADDED", "bad", "5"), CUT, "Abad", 0 },
+		{ "sendInitialEvents", 200, BAD_LIST, CUT, "R Abad S4", 0 },
+		{ "sendInitialEvents", 200, BAD_LIST, CLOSED, "R Abad S4", 0 },
+		{ "resourceVersion=4", 200, EVENT("MODIFIED", "bad", "5"), CLOSED, "Mbad", 0 },
+		{ "resourceVersion=5", 410, "", CLOSED, "Fconflict", 0 },
+		{ "sendInitialEvents", 200, INITIAL_END("6"), CLOSED, "R S6", 0 },
+		{ "resourceVersion=6", 200, EVENT("ADDED", "bad", "7"), CUT, "Abad", 0 },
+		{ "sendInitialEvents", 422, "", CLOSED, "", 0 },
+		{ "?limit=500", 200, LIST_1, CLOSED, "R Aa Ab S10", 0 },
+		{ "resourceVersion=10", 200, EVENT("ADDED", "bad", "11"), CUT, "Abad", 0 },
+		{ "?limit=500", 200, LIST_BAD, CLOSED, "R Abad S10", 0 },
+		{ "?limit=500", 200, LIST_BAD, CLOSED, "R Abad S10", 0 },
+		{ "resourceVersion=10", 200, "", CLOSED, "", 0 },
+	};
+	struct bench b;
+	uint64_t wait_ns;
+	(void)core_of(&b, 3);
+	b.doubted = "bad";
+	for (size_t i = 0; i < ARRAY_COUNT(turns); i++) {
+		run_turn(c, &b, "doubt", &turns[i], &wait_ns);
+		CHECK(c, "soon", wait_ns <= UINT64_C(2000000000));
+	}
 	watch_core_free(b.core);
 	buf_done(&b.heard);
 }
@@ -290,6 +330,7 @@ int main(void)
 	struct check c = { 0 };
 	test_scripts(&c);
 	test_back_off(&c);
+	test_doubt(&c);
 	test_stop(&c);
 	test_same_seed(&c);
 	return check_done(&c);

@@ -64,6 +64,8 @@ static uint64_t hash_node(const struct score_node *node)
 			four = four << 16 | (uint16_t)node->milli_left[k];
 		hash = mix(hash, four);
 	}
+	if (node->load_milli != 0)
+		hash = mix(hash, (uint64_t)node->load_milli);
 	return hash == 0 ? 1 : hash;
 }
 

@@ -2,6 +2,7 @@
 #include "sched/core.h"
 
 #include "sched/gang.h"
+#include "sched/load.h"
 #include "sched/queueing.h"
 #include "sched/stock.h"
 #include "sched/victims.h"
@@ -118,6 +119,7 @@ struct sched *sched_new(uint64_t seed)
 	sched->gangs = gangs_new(seed);
 	sched->preempt = preempt_new(seed);
 	sched->queueing = queueing_new(seed);
+	sched->loads = loads_new();
 	link_head_init(&sched->parked);
 	link_head_init(&sched->telling);
 	link_head_init(&sched->held);
@@ -161,6 +163,7 @@ void sched_free(struct sched *sched)
 	stock_free(sched->stock);
 	gangs_free(sched->gangs);
 	preempt_free(sched->preempt);
+	loads_free(sched->loads);
 	map_free(sched->node_by_name);
 	map_free(sched->pod_by_uid);
 	map_free(sched->pod_by_name);
@@ -456,6 +459,7 @@ void sched_devices_set(struct sched *sched, struct str name, const struct sched_
 		qsort(node->devices, kept, sizeof node->devices[0], compare_devices);
 	device_link(node, devices, count);
 	node->hold_stamp++;
+	loads_node_changed(sched, node);
 	node->static_gen = ++sched->gen;
 	core_load_changed(sched, node);
 	core_touch(sched, node);

@@ -64,6 +64,7 @@ struct sched {
 	struct stock *stock;
 	struct gangs *gangs;
 	struct preempt *preempt;
+	struct loads *loads; // measured on devices
 	int64_t now_ms;
 	size_t heads_per_pool, head_count;
 	struct head *heads[SCHED_HEADS_MAX]; // in queue order

@@ -2,6 +2,7 @@
 // From what changed to the next decision. Shapes are tried in the order of their first pods; one
 // that fits nowhere is parked until a node that changed has room for it.
 #include "sched/gang.h"
+#include "sched/load.h"
 #include "sched/queueing.h"
 #include "sched/stock.h"
 #include "sched/victims.h"
@@ -103,6 +104,7 @@ static void lend_bind(struct sched *sched, struct pod *pod, size_t grant_count,
 	ret->node = pod->node->name;
 	ret->grant_count = grant_count;
 	ret->grants = sched->grants;
+	ret->facts = loads_note(sched, pod);
 	ret->claim_bind_count = volumes_assume(sched, pod);
 	ret->claim_binds = sched->stock->binds;
 }
@@ -409,6 +411,7 @@ static bool try_all(struct sched *sched, struct sched_decision *ret)
 bool sched_next(struct sched *sched, int64_t now_ms, struct sched_decision *ret)
 {
 	sched->now_ms = max_i64(sched->now_ms, now_ms);
+	loads_expire(sched);
 	wake_due(sched);
 	do {
 		if (try_all(sched, ret) || tell_pod(sched, ret) || tell_shape(sched, ret) ||

@@ -8,6 +8,12 @@
 struct node;
 struct pod;
 
+struct load { // of a device, as measured (load.h); all 0: nothing is known
+	int64_t at_ms;
+	int16_t milli;      // smoothed
+	int16_t used_milli; // that decisions count with
+	bool is_known, counts;
+};
 struct device {
 	char *uuid, *model;
 	int64_t index, memory_mib, numa_node;
@@ -16,6 +22,8 @@ struct device {
 	bool is_healthy;
 	bool is_shared;    // given out in shares alone
 	struct share used; // by them
+	struct load load;
+	int32_t load_cost; // what shares count it with, of the policy's weight
 	bool is_present;   // the node's agent names it now
 	struct pod *holder;
 };

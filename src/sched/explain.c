@@ -52,6 +52,14 @@ static struct str seconds_text(struct arena *arena, int64_t number)
 	return str_of(arena_printf(arena, "%lld s", (long long)number));
 }
 
+static struct str age_text(struct arena *arena, int64_t age_ms)
+{
+	if (age_ms < 0)
+		return STR("no load");
+	return str_of(arena_printf(arena, "a load %lld.%03lld s old", (long long)(age_ms / 1000),
+				   (long long)(age_ms % 1000)));
+}
+
 static struct str number_text(const struct sched_spec *spec, const struct sched_fact *fact,
 			      int64_t number, struct arena *arena)
 {
@@ -72,6 +80,7 @@ static struct str number_text(const struct sched_spec *spec, const struct sched_
 	case SCHED_CODE_SHARE_SHORT:
 		return str_of(arena_printf(arena, "%lld %s of one GPU", (long long)number,
 					   fact->detail == 0 ? "milli" : "MiB"));
+	case SCHED_CODE_LOAD_STALE: return age_text(arena, number);
 	case SCHED_CODE_RESERVED: return seconds_text(arena, number);
 	case SCHED_CODE_TOO_MANY_PODS:
 		return str_of(arena_printf(arena, "%lld pods", (long long)number));

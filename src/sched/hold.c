@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/hold.h"
 
+#include "sched/load.h"
 #include "sched/parts.h"
+#include "sched/weigh.h"
 
 #include <stdlib.h>
 
@@ -59,24 +61,28 @@ static void order_asks(const struct sched_spec *spec, uint32_t ret_order[SCHED_S
 	}
 }
 
+// Whether what is measured counts: it may not decide whether a pod fits, only where.
+typedef enum hold_regard { BY_FIT, BY_FIT_AND_LOAD } hold_regard;
+
 // The device of which the ask leaves the least; SIZE_MAX: it fits on none.
 static size_t best_device(const struct sched_spec *spec, const struct node *node,
-			  const struct hold_room *room, const struct share *ask)
+			  const struct hold_room *room, const struct share *ask, hold_regard regard)
 {
 	size_t best = SIZE_MAX;
-	int64_t best_milli = INT64_MAX, best_mib = INT64_MAX;
+	int64_t best_cost = INT64_MAX, best_mib = INT64_MAX;
 	for (size_t i = 0; i < node->device_count; i++) {
 		const struct device *device = &node->devices[i];
 		struct share need = share_of(ask, device->memory_mib), left = room->left[i];
 		if (!suits(spec, device) || !share_fits(&need, &left))
 			continue;
 		share_sub(&left, &need);
-		bool is_better = left.milli < best_milli ||
-				 (left.milli == best_milli && left.memory_mib < best_mib);
+		int64_t cost = left.milli + (regard == BY_FIT ? 0 : device->load_cost);
+		bool is_better = cost < best_cost ||
+				 (cost == best_cost && left.memory_mib < best_mib);
 		if (!is_better)
 			continue;
 		best = i;
-		best_milli = left.milli;
+		best_cost = cost;
 		best_mib = left.memory_mib;
 	}
 	return best;
@@ -84,14 +90,14 @@ static size_t best_device(const struct sched_spec *spec, const struct node *node
 
 // Places by ask; false: one finds none.
 static bool choose(const struct sched_spec *spec, const struct node *node, struct hold_room *room,
-		   size_t ret_places[SCHED_SHARES_MAX])
+		   hold_regard regard, size_t ret_places[SCHED_SHARES_MAX])
 {
 	uint32_t order[SCHED_SHARES_MAX];
 	ASSERT(spec->share_count <= SCHED_SHARES_MAX);
 	order_asks(spec, order);
 	for (size_t i = 0; i < spec->share_count; i++) {
 		const struct share *ask = &spec->shares[order[i]].share;
-		size_t place = best_device(spec, node, room, ask);
+		size_t place = best_device(spec, node, room, ask, regard);
 		if (place == SIZE_MAX)
 			return false;
 		struct share need = share_of(ask, node->devices[place].memory_mib);
@@ -108,7 +114,7 @@ bool hold_room_has(const struct sched_spec *spec, const struct node *node,
 	if (spec->share_count == 0)
 		return true;
 	struct hold_room after = *room;
-	return choose(spec, node, &after, places);
+	return choose(spec, node, &after, BY_FIT, places);
 }
 
 bool hold_fits(const struct sched_spec *spec, const struct node *node)
@@ -128,23 +134,34 @@ bool hold_could_fit(const struct sched_spec *spec, const struct node *node)
 	return hold_room_has(spec, node, &room);
 }
 
-static int64_t find_left_milli(const struct sched_spec *spec, const struct node *node)
+// Several asks of one pod may fit by the best fit alone.
+static bool choose_now(const struct sched_spec *spec, const struct node *node,
+		       struct hold_room *ret_room, size_t ret_places[SCHED_SHARES_MAX])
+{
+	hold_room_now(node, ret_room);
+	if (choose(spec, node, ret_room, BY_FIT_AND_LOAD, ret_places))
+		return true;
+	hold_room_now(node, ret_room);
+	return choose(spec, node, ret_room, BY_FIT, ret_places);
+}
+
+static int64_t find_cost(const struct sched_spec *spec, const struct node *node)
 {
 	struct hold_room room;
 	size_t places[SCHED_SHARES_MAX];
-	int64_t least = SHARE_WHOLE_MILLI;
-	hold_room_now(node, &room);
-	if (!choose(spec, node, &room, places))
+	int64_t least = INT32_MAX;
+	if (!choose_now(spec, node, &room, places))
 		return least;
 	for (size_t i = 0; i < spec->share_count; i++)
-		least = min_i64(least, room.left[places[i]].milli);
+		least = min_i64(least,
+				room.left[places[i]].milli + node->devices[places[i]].load_cost);
 	return least;
 }
 
 struct hold_cache { // by slot
 	uint32_t cap;
 	uint64_t *stamps; // of the node; 0: never
-	int16_t *left_milli;
+	int32_t *costs;
 };
 
 void hold_cache_free(struct hold_cache *cache)
@@ -152,11 +169,11 @@ void hold_cache_free(struct hold_cache *cache)
 	if (cache == NULL)
 		return;
 	free(cache->stamps);
-	free(cache->left_milli);
+	free(cache->costs);
 	free(cache);
 }
 
-int64_t hold_left_milli(const struct sched *sched, struct shape *shape, uint32_t slot)
+int64_t hold_cost(const struct sched *sched, struct shape *shape, uint32_t slot)
 {
 	struct hold_cache *cache = shape->holds;
 	const struct node *node = sched->nodes[slot];
@@ -165,13 +182,13 @@ int64_t hold_left_milli(const struct sched *sched, struct shape *shape, uint32_t
 		cache = shape->holds = core_alloc(1, sizeof *cache);
 		cache->cap = sched->slot_cap;
 		cache->stamps = core_alloc(cache->cap, sizeof *cache->stamps);
-		cache->left_milli = core_alloc(cache->cap, sizeof *cache->left_milli);
+		cache->costs = core_alloc(cache->cap, sizeof *cache->costs);
 	}
 	if (cache->stamps[slot] != node->hold_stamp) {
-		cache->left_milli[slot] = (int16_t)find_left_milli(shape->spec, node);
+		cache->costs[slot] = (int32_t)find_cost(shape->spec, node);
 		cache->stamps[slot] = node->hold_stamp;
 	}
-	return cache->left_milli[slot];
+	return cache->costs[slot];
 }
 
 static void take(struct pod *pod, size_t i, struct device *device, const struct share *share)
@@ -185,6 +202,15 @@ static void take(struct pod *pod, size_t i, struct device *device, const struct 
 	pod->node->hold_stamp++;
 }
 
+static void note_load(const struct sched *sched, const struct device *device, struct hold *hold)
+{
+	const struct load *load = &device->load;
+	hold->is_by_load = loads_are_on(sched) && weigh_load_weight(sched->weigh, SCORE_SHARE) != 0;
+	hold->load_milli = load->counts ? load->used_milli : -1;
+	hold->load_age_ms =
+		load->is_known ? (int32_t)min_i64(sched->now_ms - load->at_ms, INT32_MAX) : -1;
+}
+
 size_t hold_place(struct sched *sched, struct pod *pod)
 {
 	const struct sched_spec *spec = pod->shape->spec;
@@ -193,8 +219,7 @@ size_t hold_place(struct sched *sched, struct pod *pod)
 	size_t places[SCHED_SHARES_MAX];
 	if (spec->share_count == 0)
 		return 0;
-	hold_room_now(node, &room);
-	bool fits = choose(spec, node, &room, places);
+	bool fits = choose_now(spec, node, &room, places);
 	ASSERT(fits && pod->hold_count == 0); // the filter said so a moment ago
 	pod->holds = core_alloc(spec->share_count, sizeof *pod->holds);
 	pod->hold_count = spec->share_count;
@@ -202,6 +227,7 @@ size_t hold_place(struct sched *sched, struct pod *pod)
 		struct device *device = &node->devices[places[i]];
 		struct share need = share_of(&spec->shares[i].share, device->memory_mib);
 		pod->holds[i].ask_i = i;
+		note_load(sched, device, &pod->holds[i]);
 		take(pod, i, device, &need);
 	}
 	return hold_granted(sched, pod);

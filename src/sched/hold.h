@@ -11,7 +11,9 @@
 struct hold { // of one ask of a pod
 	char uuid[GPU_UUID_BYTES];
 	struct share share;
-	uint32_t ask_i; // of the spec
+	uint32_t ask_i;                  // of the spec
+	bool is_by_load;                 // chosen with regard to its load, which was:
+	int32_t load_milli, load_age_ms; // -1: not known, or too old
 };
 
 struct hold_room { // what is left of the devices of a node, by their place there
@@ -26,9 +28,9 @@ bool hold_room_has(const struct sched_spec *spec, const struct node *node,
 bool hold_fits(const struct sched_spec *spec, const struct node *node); // now
 // Whether they would if nobody held anything.
 bool hold_could_fit(const struct sched_spec *spec, const struct node *node);
-// Thousandths that the asks leave on the fullest device they take; less is the better fit. Kept
-// by shape and node, and computed anew only where something has changed.
-int64_t hold_left_milli(const struct sched *sched, struct shape *shape, uint32_t slot);
+// Thousandths that the asks leave on the fullest device they take, and what its load counts; less
+// is better. Kept by shape and node, and computed anew only where something has changed.
+int64_t hold_cost(const struct sched *sched, struct shape *shape, uint32_t slot);
 void hold_cache_free(struct hold_cache *cache); // NULL allowed
 // Takes the devices for a pod on the node and fills grants; returns how many.
 size_t hold_place(struct sched *sched, struct pod *pod);

@@ -13,7 +13,7 @@ enum {
 	KEY_AVOIDED,
 	KEY_PREFERENCE,
 	KEY_GPU_FOR_CPU,
-	KEY_COST, // of a share: what it leaves of its GPU
+	KEY_COST, // of a share: what it leaves of its GPU, and the GPU's load
 	KEY_GPU_LEFT_FOR_CPU,
 	KEY_ASLEEP,
 	KEY_GPU_LEFT,
@@ -108,7 +108,7 @@ struct node *place_best(const struct check *check)
 		bool lacks_gpus = gpu_count > 0 && gpu->alloc[slot] - gpu->used[slot] < gpu_count;
 		if (lacks_gpus || !shape_is_static_fit(shape, slot))
 			continue;
-		int64_t cost = is_shared     ? hold_left_milli(sched, shape, slot)
+		int64_t cost = is_shared     ? hold_cost(sched, shape, slot)
 			       : row == NULL ? 0
 					     : weigh_cost(sched, row, slot);
 		bool is_worse = is_by_cost && best != NULL && cost > best_rating.keys[KEY_COST];

@@ -124,6 +124,9 @@
 	X(NOMINATED, "NominatedForOther", NODE,                                                    \
 	  "finds room that is kept for a pod of no lower priority",                                \
 	  "wait until that pod has started")                                                       \
+	X(LOAD_STALE, "LoadStale", NODE,                                                           \
+	  "was placed while loads of GPUs were unknown or too old to count",                       \
+	  "nothing; if it goes on, see the source of loads and the scheduler's metrics about it")  \
 	X(TOPOLOGY_LABEL, "TopologyLabelMissing", NODE, "needs a topology label on the node",      \
 	  "label the nodes")
 

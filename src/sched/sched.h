@@ -88,7 +88,7 @@ struct sched_decision {
 	size_t grant_count;
 	const struct sched_claim_bind *claim_binds; // to be done, and come true, before the bind
 	size_t claim_bind_count;
-	const struct sched_facts *facts; // NULL: of BIND, and of a node no longer kept
+	const struct sched_facts *facts; // NULL: of BIND, if not LoadStale; no node kept any more
 	bool is_same_codes;              // only numbers changed since the last one about this pod
 	const struct sched_victim *victims;
 	size_t victim_count;

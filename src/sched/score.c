@@ -198,6 +198,7 @@ static int64_t cost_of(const struct score *score, const struct change *change,
 		features[SCORE_BLOCKS] = (count_blocks(whole_gpus(change->before)) -
 					  count_blocks(whole_gpus(change->after))) *
 					 (MICRO / 8);
+	features[SCORE_LOAD] = (int64_t)change->before->load_milli * (MICRO / SCORE_GPU_MILLI);
 	for (size_t i = 0; i < SCORE_FEATURES; i++)
 		cost += weights[i] * features[i];
 	return cost;

@@ -27,6 +27,7 @@ struct score_node {
 	uint32_t gpu_count, model_i;
 	bool is_awake;                      // some pod is on it
 	int16_t milli_left[SCORE_GPUS_MAX]; // by index
+	int16_t load_milli;                 // mean of its GPUs, as measured
 };
 
 // The pods that are expected: what has come before, by class.
@@ -71,6 +72,7 @@ typedef enum score_feature { // 1e6 is one unit; of the node as it would be then
 	SCORE_ASLEEP,   // 1 when the node has no pod yet
 	SCORE_WATTS,    // growth of the power; kW
 	SCORE_BLOCKS,   // aligned pairs, quads and eights that are broken without need
+	SCORE_LOAD,     // measured load; a GPU
 	SCORE_FEATURES
 } score_feature;
 extern const char *const SCORE_KIND_NAMES[SCORE_KINDS];

@@ -2,6 +2,7 @@
 #include "sched/weigh.h"
 
 #include "gpu/model.h"
+#include "sched/load.h"
 
 #include <stdlib.h>
 
@@ -53,6 +54,19 @@ void weigh_set_policy(struct weigh *weigh, const struct score_policy *policy)
 void sched_policy_set(struct sched *sched, const struct score_policy *policy)
 {
 	weigh_set_policy(sched->weigh, policy);
+	loads_policy_changed(sched);
+}
+
+int32_t weigh_load_weight(const struct weigh *weigh, score_kind kind)
+{
+	return weigh->board->score.policy.weights[kind][SCORE_LOAD];
+}
+
+bool weigh_uses_load(const struct weigh *weigh)
+{
+	return weigh_load_weight(weigh, SCORE_CPU) != 0 ||
+	       weigh_load_weight(weigh, SCORE_ONE) != 0 ||
+	       weigh_load_weight(weigh, SCORE_MANY) != 0;
 }
 
 static void free_items(struct weigh *weigh)
@@ -275,6 +289,7 @@ static void refresh(struct sched *sched, uint32_t slot)
 		// there.
 		.is_awake = gpu_all > 0 ? gpu->used[slot] > 0
 					: sched->columns[DIM_PODS].used[slot] > 0,
+		.load_milli = weigh_uses_load(weigh) ? (int16_t)loads_node_milli(sched, slot) : 0,
 	};
 	for (uint32_t i = 0; i < node.gpu_count; i++)
 		node.milli_left[i] = i < gpu_left ? SCORE_GPU_MILLI : 0;

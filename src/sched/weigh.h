@@ -18,4 +18,7 @@ void weigh_note(struct weigh *weigh, const struct sched_spec *spec);
 void weigh_touch(struct weigh *weigh, uint32_t slot); // what is on the node, or the node, changed
 // Costs for pods of the spec; NULL: the demand is not known yet.
 struct board_row *weigh_row(struct sched *sched, const struct sched_spec *spec);
+// Of the policy; without one that counts load it is 0 for all.
+int32_t weigh_load_weight(const struct weigh *weigh, score_kind kind);
+bool weigh_uses_load(const struct weigh *weigh); // of whole nodes
 int64_t weigh_cost(struct sched *sched, struct board_row *row, uint32_t slot);

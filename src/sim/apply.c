@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Objects of the scenario into the core, with what the API server would have filled in.
+#include "feed/feed_load.h"
 #include "sim/check_gang.h"
 #include "sim/evict.h"
 
@@ -257,6 +258,29 @@ static err_status apply_group(struct sim *sim, const struct sim_object *object, 
 	return ERR_OK;
 }
 
+// What an agent or Prometheus would have told at this instant; the clock of the scenario begins
+// with that of the world.
+static err_status apply_load(struct sim *sim, const struct sim_object *object, struct err *err)
+{
+	struct arena *arena = sim->scenario->arena;
+	const struct feed_clock clock = { sim->now_ms, sim->now_ms };
+	const json_t *view = json_at(object->json, "spec.agent");
+	const json_t *matrix = json_at(object->json, "spec.prometheus");
+	int64_t period_s = json_int(object->json, "spec.periodSeconds", 15);
+	struct feed_loads loads = { .count = 0 };
+	if (period_s < 1 || period_s > 3600)
+		return err_set(err, ERR_INVALID, "spec.periodSeconds must be from 1 to 3600");
+	sched_load_period_set(sim->core, 1000 * period_s);
+	if (view != NULL &&
+	    feed_load_view(arena, json_dump(arena, view), clock, &loads, err) != ERR_OK)
+		return err->status;
+	if (matrix != NULL &&
+	    feed_load_prometheus(arena, json_dump(arena, matrix), clock, &loads, err) != ERR_OK)
+		return err->status;
+	(void)sched_load_set(sim->core, loads.items, loads.count, sim->now_ms);
+	return ERR_OK;
+}
+
 err_status apply_object(struct sim *sim, const struct sim_object *object, struct err *err)
 {
 	switch (object->kind) {
@@ -266,6 +290,7 @@ err_status apply_object(struct sim *sim, const struct sim_object *object, struct
 	case SIM_NAMESPACE: return apply_namespace(sim, object, err);
 	case SIM_POD: return apply_pod(sim, object, err);
 	case SIM_BUDGET: return evict_apply_budget(sim, object, err);
+	case SIM_LOAD: return apply_load(sim, object, err);
 	case SIM_STORAGE: return storage_apply(sim, object, err);
 	case SIM_GROUP: return apply_group(sim, object, err);
 	case SIM_KINDS: break;

@@ -22,6 +22,7 @@ typedef enum sim_kind {
 	SIM_TENANT,
 	SIM_POD,
 	SIM_BUDGET,
+	SIM_LOAD,
 	SIM_STORAGE,
 	SIM_GROUP,
 	SIM_KINDS

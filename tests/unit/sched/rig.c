@@ -192,6 +192,8 @@ const char *rig_next(struct rig *rig)
 					   (long long)grant->memory_mib);
 		}
 		buf_put_byte(&out, ']');
+		if (decision.facts != NULL)
+			put_facts(rig, &decision, &out);
 	} else if (decision.verb >= SCHED_NOMINATE) {
 		buf_printf(&out, " " STR_FMT, STR_ARG(decision.node));
 		for (size_t i = 0; i < decision.victim_count; i++)

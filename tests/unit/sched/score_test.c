@@ -198,7 +198,8 @@ static void test_blocks(struct check *c)
 	// pair.
 	struct score score = { .demand = { .class_count = 0 } };
 	struct score_node node = { 8000, 8000, 8,
-				   0,    true, { 0, 1000, 1000, 0, 1000, 1000, 1000, 1000 } };
+				   0,    true, { 0, 1000, 1000, 0, 1000, 1000, 1000, 1000 },
+				   0 };
 	const struct score_ask two = { 1000, 2, 1000, 0 }, one = { 1000, 1, 1000, 0 };
 	uint64_t gpus = 0;
 	CHECK(c, "topology", score_policy_find(STR("topology"), &score.policy));

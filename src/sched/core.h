@@ -75,6 +75,7 @@ struct sched {
 	size_t priority_count, priority_cap;
 	size_t state_counts[SCHED_STATE_BOUND + 1];
 	struct sched_grant grants[SCHED_DEVICES_MAX];
+	struct why why;          // of the last choice of a node
 	struct sched_facts told; // lent with the last decision
 };
 

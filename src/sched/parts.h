@@ -27,6 +27,7 @@ void decide_lend(struct sched *sched, struct pod *pod, const struct sched_facts 
 		 struct sched_decision *ret); // as a pod that waits or is refused
 
 // pods.c
+struct pod *pod_new(struct sched *sched, const struct sched_pod_in *in); // it is nowhere yet
 void pod_add_amounts(struct sched *sched, struct pod *pod, int64_t sign); // to its node
 void pod_account(struct sched *sched, struct pod *pod, struct node *node);
 // The two steps of it. The first may be taken back and nobody notices, if the caller restores

@@ -22,8 +22,21 @@ enum {
 	KEYS
 };
 
+static const char *const TERMS[KEYS] = {
+	// as sched_why tells them
+	[KEY_AVOIDED] = "bind_failed",        [KEY_PREFERENCE] = "preference",
+	[KEY_GPU_FOR_CPU] = "has_gpus",       [KEY_COST] = "cost",
+	[KEY_GPU_LEFT_FOR_CPU] = "gpus_left", [KEY_ASLEEP] = "asleep",
+	[KEY_GPU_LEFT] = "gpus_left",         [KEY_GPU_ALL] = "gpus_of_node",
+	[KEY_CPU_LEFT] = "cpu_left_milli",
+};
+
 struct rating {
 	int64_t keys[KEYS]; // lower is better
+};
+struct rated {
+	struct node *node; // NULL: none
+	struct rating rating;
 };
 
 // From the columns alone; avoided and preference need the node itself.
@@ -87,13 +100,49 @@ static void refresh_ranks(struct sched *sched)
 	sched->are_ranks_valid = true;
 }
 
-// Reads arrays only, and looks at a node itself when it would be the best so far.
+static bool is_before(const struct sched *sched, const struct rated *a, const struct rated *b)
+{
+	int order = b->node == NULL ? -1 : compare(&a->rating, &b->rating);
+	return order < 0 ||
+	       (order == 0 && sched->ranks[a->node->slot] < sched->ranks[b->node->slot]);
+}
+
+// What decided against the next best, for whom it may concern (why.h).
+static void note_why(const struct check *check, const struct rated *best, const struct rated *next)
+{
+	bool is_shared = check->shape->spec->share_count > 0;
+	size_t i = 0;
+	if (best->node == NULL)
+		return;
+	struct why why = { .pod = check->pod, .term = "only", .slot = best->node->slot };
+	if (next->node != NULL) {
+		while (i < KEYS && best->rating.keys[i] == next->rating.keys[i])
+			i++;
+		why.has_next = true;
+		why.next_slot = next->node->slot;
+		why.term = i == KEYS ? "name" : TERMS[i];
+		why.own = i == KEYS ? 0 : best->rating.keys[i];
+		why.other = i == KEYS ? 0 : next->rating.keys[i];
+		why.is_cost = i == KEY_COST && !is_shared;
+		if (i == KEY_COST && is_shared)
+			why.term = "share_left";
+	}
+	check->sched->why = why;
+}
+
+// Of nodes that are next best by their cost the first is as good as any.
+static bool is_no_matter(const struct rated *best, const struct rated *next, int64_t cost)
+{
+	return best->node != NULL && next->node != NULL && cost > best->rating.keys[KEY_COST] &&
+	       cost >= next->rating.keys[KEY_COST];
+}
+
+// Reads arrays only, and looks at a node itself when it would be the best or the next best so far.
 struct node *place_best(const struct check *check)
 {
 	struct sched *sched = check->sched;
 	struct shape *shape = check->shape;
-	struct node *best = NULL;
-	struct rating best_rating = { { 0 } };
+	struct rated best = { NULL, { { 0 } } }, next = { NULL, { { 0 } } };
 	bool has_wishes = shape->spec->preference_count > 0 || check->pod->avoid != NULL ||
 			  sched->soft_taint_count > 0 || check->pod->nominated.len > 0;
 	const struct column *gpu = &sched->columns[DIM_GPU];
@@ -111,23 +160,21 @@ struct node *place_best(const struct check *check)
 		int64_t cost = is_shared     ? hold_cost(sched, shape, slot)
 			       : row == NULL ? 0
 					     : weigh_cost(sched, row, slot);
-		bool is_worse = is_by_cost && best != NULL && cost > best_rating.keys[KEY_COST];
-		if (is_worse || !filter_amounts(sched, shape, slot))
+		if ((is_by_cost && is_no_matter(&best, &next, cost)) ||
+		    !filter_amounts(sched, shape, slot))
 			continue;
-		struct node *node = sched->nodes[slot];
-		struct rating rating = rate(check, cost, slot);
+		struct rated one = { sched->nodes[slot], rate(check, cost, slot) };
 		if (has_wishes)
-			rate_wishes(check, node, &rating);
-		int order = best == NULL ? -1 : compare(&rating, &best_rating);
-		bool is_better = order < 0 ||
-				 (order == 0 && sched->ranks[slot] < sched->ranks[best->slot]);
-		if (is_better && filter_rest(check, node) &&
-		    reserve_allows(sched, check->pod, node)) {
-			best = node;
-			best_rating = rating;
-		}
+			rate_wishes(check, one.node, &one.rating);
+		bool is_better = is_before(sched, &one, &best);
+		if ((!is_better && !is_before(sched, &one, &next)) ||
+		    !filter_rest(check, one.node) || !reserve_allows(sched, check->pod, one.node))
+			continue;
+		next = is_better ? best : one;
+		best = is_better ? one : best;
 	}
-	return best;
+	note_why(check, &best, &next);
+	return best.node;
 }
 
 static size_t free_between(const struct device *const *usable, size_t from, size_t to)

@@ -19,6 +19,14 @@ struct node;
 struct queue;
 struct queue_user;
 
+struct why { // a pod went to its node, see why.h
+	const struct pod *pod;
+	const char *term; // NULL: nobody chose
+	uint32_t slot, next_slot;
+	bool has_next, is_cost;
+	int64_t own, other;
+};
+
 struct again { // when a shape asks next whether others can make room
 	uint64_t gen;
 	int64_t tried_ms, due_ms;
@@ -77,6 +85,7 @@ struct pod {
 	struct link in_scored;   // while it waits and factors are used
 	struct tree_node in_queue, in_shape;
 	struct node *node;  // assumed or bound
+	struct why why;
 	struct hold *holds; // what it holds of GPUs that are shared
 	size_t hold_count;
 	int64_t bound_ms, end_ms; // expected, if it is on a node

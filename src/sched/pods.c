@@ -100,6 +100,9 @@ void pod_put_on(struct sched *sched, struct pod *pod, struct node *node)
 {
 	ASSERT(pod->node == NULL);
 	pod->node = node;
+	pod->why = (struct why){ .term = NULL };
+	if (sched->why.pod == pod && sched->why.slot == node->slot)
+		pod->why = sched->why;
 	pod_add_amounts(sched, pod, 1);
 	weigh_touch(sched->weigh, node->slot);
 	link_add(&node->pods, &pod->on_node);
@@ -217,7 +220,7 @@ void pod_leave(struct sched *sched, struct pod *pod)
 	pod->avoid = NULL;
 }
 
-static struct pod *new_pod(struct sched *sched, const struct sched_pod_in *in)
+struct pod *pod_new(struct sched *sched, const struct sched_pod_in *in)
 {
 	struct pod *pod = core_alloc(1, sizeof *pod);
 	const struct str texts[4] = { in->uid, in->namespace_, in->name, in->user };
@@ -236,8 +239,6 @@ static struct pod *new_pod(struct sched *sched, const struct sched_pod_in *in)
 	pod->since_ms = sched->now_ms;
 	pod->shape = shape_ref(sched, in);
 	queueing_join(sched, pod);
-	if (in->is_ours && in->spec->share_count == 0)
-		weigh_note(sched->weigh, in->spec);
 	pod->state = SCHED_STATE_GATED;
 	sched->state_counts[pod->state]++;
 	(void)map_set(sched->pod_by_uid, pod->uid, pod);
@@ -463,7 +464,9 @@ void sched_pod_set(struct sched *sched, const struct sched_pod_in *asked)
 	}
 	bool is_changed = pod == NULL;
 	if (pod == NULL) {
-		pod = new_pod(sched, in);
+		pod = pod_new(sched, in);
+		if (in->is_ours && in->spec->share_count == 0)
+			weigh_note(sched->weigh, in->spec);
 		pod->is_ours = in->is_ours;
 		pod->is_terminating = in->is_terminating;
 		pod->leaving_ms = sched->now_ms;

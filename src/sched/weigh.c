@@ -81,6 +81,8 @@ static void free_items(struct weigh *weigh)
 	map_free(weigh->items);
 }
 
+const struct board *weigh_board(const struct weigh *weigh) { return weigh->board; }
+
 void weigh_free(struct weigh *weigh)
 {
 	free_items(weigh);

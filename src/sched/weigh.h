@@ -13,6 +13,7 @@ struct weigh *weigh_new(void);
 // Another policy than default: its costs count from the first pod on, also without a demand.
 void weigh_set_policy(struct weigh *weigh, const struct score_policy *policy);
 void weigh_free(struct weigh *weigh);
+const struct board *weigh_board(const struct weigh *weigh);
 // A pod came that this scheduler decides about.
 void weigh_note(struct weigh *weigh, const struct sched_spec *spec);
 void weigh_touch(struct weigh *weigh, uint32_t slot); // what is on the node, or the node, changed

@@ -64,30 +64,36 @@ static void put_namespace(struct rig *rig, const json_t *value)
 	sched_namespace_set(rig->sched, space.meta.name, &labels);
 }
 
+void rig_read_pod(struct rig *rig, const json_t *value, struct sched_pod_in *ret_in)
+{
+	struct kobj_pod *pod = ARENA_NEW(rig->arena, struct kobj_pod);
+	struct kobj_unknowns unknowns;
+	struct err err = { 0 };
+	must(pod != NULL, "memory", NULL);
+	must(kobj_from_json(rig->arena, &KOBJ_POD, value, &unknowns, pod, &err) == ERR_OK, "pod",
+	     &err);
+	if (pod->meta.namespace_.len == 0)
+		pod->meta.namespace_ = STR("default");
+	if (pod->meta.uid.len == 0)
+		pod->meta.uid = pod->meta.name;
+	if (pod->spec.scheduler_name.len == 0)
+		pod->spec.scheduler_name = STR("gpuaas");
+	must(feed_pod(rig->arena, pod, &unknowns, STR("gpuaas"), ret_in), "pod", NULL);
+	ret_in->stay.checkpoint_ms = 1000 * feed_checkpoint_s(pod);
+	ret_in->bound_ms = 1000 * feed_bound_s(pod);
+	struct str plan = kobj_pairs_get(&pod->meta.annotations, STR(FEED_PLAN_ANNOTATION));
+	struct str *uuids = NULL;
+	if (plan.data != NULL && feed_plan_read(rig->arena, plan, &uuids, &ret_in->device_count))
+		ret_in->device_uuids = uuids;
+	struct sched_hold *holds = NULL;
+	if (plan.data != NULL && feed_plan_holds(rig->arena, plan, &holds, &ret_in->hold_count))
+		ret_in->holds = holds;
+}
+
 static void put_pod(struct rig *rig, const json_t *value)
 {
-	struct kobj_pod pod;
-	struct kobj_unknowns unknowns;
 	struct sched_pod_in in;
-	struct err err = { 0 };
-	must(kobj_from_json(rig->arena, &KOBJ_POD, value, &unknowns, &pod, &err) == ERR_OK, "pod",
-	     &err);
-	if (pod.meta.namespace_.len == 0)
-		pod.meta.namespace_ = STR("default");
-	if (pod.meta.uid.len == 0)
-		pod.meta.uid = pod.meta.name;
-	if (pod.spec.scheduler_name.len == 0)
-		pod.spec.scheduler_name = STR("gpuaas");
-	must(feed_pod(rig->arena, &pod, &unknowns, STR("gpuaas"), &in), "pod", NULL);
-	in.stay.checkpoint_ms = 1000 * feed_checkpoint_s(&pod);
-	in.bound_ms = 1000 * feed_bound_s(&pod);
-	struct str plan = kobj_pairs_get(&pod.meta.annotations, STR(FEED_PLAN_ANNOTATION));
-	struct str *uuids = NULL;
-	if (plan.data != NULL && feed_plan_read(rig->arena, plan, &uuids, &in.device_count))
-		in.device_uuids = uuids;
-	struct sched_hold *holds = NULL;
-	if (plan.data != NULL && feed_plan_holds(rig->arena, plan, &holds, &in.hold_count))
-		in.holds = holds;
+	rig_read_pod(rig, value, &in);
 	sched_pod_set(rig->sched, &in);
 }
 
@@ -138,25 +144,28 @@ static bool put_group(struct rig *rig, struct str kind, const json_t *value)
 	return true;
 }
 
+void rig_put_object(struct rig *rig, const json_t *value)
+{
+	struct str kind = json_text(value, "kind");
+	if (str_eq_c(kind, "Node"))
+		put_node(rig, value);
+	else if (str_eq_c(kind, "GPUNode"))
+		put_gpu_node(rig, value);
+	else if (str_eq_c(kind, "Namespace"))
+		put_namespace(rig, value);
+	else if (str_eq_c(kind, "Tenant"))
+		put_tenant(rig, value);
+	else if (!put_storage(rig, kind, value) && !put_group(rig, kind, value))
+		put_pod(rig, value);
+}
+
 void rig_put(struct rig *rig, const char *yaml)
 {
 	AUTO(json_decrefp) json_t *documents = NULL;
 	struct err err = { 0 };
 	must(yaml_parse_documents(str_of(yaml), &documents, &err) == ERR_OK, "yaml", &err);
-	for (size_t i = 0; i < json_array_size(documents); i++) {
-		const json_t *value = json_array_get(documents, i);
-		struct str kind = json_text(value, "kind");
-		if (str_eq_c(kind, "Node"))
-			put_node(rig, value);
-		else if (str_eq_c(kind, "GPUNode"))
-			put_gpu_node(rig, value);
-		else if (str_eq_c(kind, "Namespace"))
-			put_namespace(rig, value);
-		else if (str_eq_c(kind, "Tenant"))
-			put_tenant(rig, value);
-		else if (!put_storage(rig, kind, value) && !put_group(rig, kind, value))
-			put_pod(rig, value);
-	}
+	for (size_t i = 0; i < json_array_size(documents); i++)
+		rig_put_object(rig, json_array_get(documents, i));
 }
 
 void rig_remove_pod(struct rig *rig, const char *uid) { sched_pod_remove(rig->sched, str_of(uid)); }

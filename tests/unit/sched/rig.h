@@ -18,6 +18,9 @@ void rig_init(struct rig *rig);
 void rig_done(struct rig *rig);
 // Adds or changes all objects of the text, in order. Ends the test program on bad YAML.
 void rig_put(struct rig *rig, const char *yaml);
+void rig_put_object(struct rig *rig, const json_t *value); // lives as long as the rig
+// What the core is told about a pod; in the rig's arena.
+void rig_read_pod(struct rig *rig, const json_t *value, struct sched_pod_in *ret_in);
 void rig_remove_pod(struct rig *rig, const char *uid);
 // Next decision: "bind POD NODE [0,1]", "wait POD Code:nodes need/have ..." or "-".
 const char *rig_next(struct rig *rig);

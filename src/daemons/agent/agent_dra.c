@@ -142,7 +142,8 @@ static err_status on_check(void *arg, const struct dra_claim *claim, struct err 
 	struct agent *agent = arg;
 	agent_offer(agent); // what holds a GPU back may just have ended
 	for (size_t i = 0; i < claim->count; i++) {
-		if (check_gpu(agent, claim->devices[i].uuid, claim->tolerates, err) != ERR_OK)
+		const struct dra_device *device = &claim->devices[i];
+		if (check_gpu(agent, device->uuid, device->tolerates, err) != ERR_OK)
 			return err->status;
 	}
 	return ERR_OK;

@@ -179,8 +179,8 @@ err_status agent_start_late(struct agent *agent, struct err *err)
 	};
 	err_status status = late_new(agent->loop, &config, &agent->late, err);
 	if (status == ERR_OK)
-		cdi_remove_shares(from->cdi_dir, is_kept,
-				  (void *)(uintptr_t)late_table(agent->late));
+		cdi_sweep(from->cdi_dir, STR(CDI_SHARE_PREFIX), is_kept,
+			  (void *)(uintptr_t)late_table(agent->late));
 	return status;
 }
 

@@ -68,8 +68,10 @@ MUST_USE err_status cdi_render(struct buf *out, const struct cdi_config *config,
 			       const struct cdi_parts *parts, struct err *err);
 // The path of the file that cdi_write keeps; false: it is too long.
 MUST_USE bool cdi_path(const struct cdi_config *config, char *out, size_t out_bytes);
-// Removes the files of shares whose names are not kept.
-void cdi_remove_shares(const char *dir, bool (*is_kept)(void *arg, struct str name), void *arg);
+// Asks of each file PREFIXname.json of the folder whether it is kept, and removes it if not; other
+// files of the prefix are of writes that were ended in the middle, and go.
+void cdi_sweep(const char *dir, struct str prefix, bool (*is_kept)(void *arg, struct str name),
+	       void *arg);
 struct cdi_node cdi_look(const char *driver_root, const char *name); // of dev/NAME
 // Looks into driver_root for what parts says of nodes, control and libraries, renders, and replaces
 // the file unless it says the same already.

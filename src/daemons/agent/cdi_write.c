@@ -83,17 +83,17 @@ bool cdi_path(const struct cdi_config *config, char *out, size_t out_bytes)
 	return n > 0 && (size_t)n < out_bytes;
 }
 
-void cdi_remove_shares(const char *dir, bool (*is_kept)(void *arg, struct str name), void *arg)
+void cdi_sweep(const char *dir, struct str prefix, bool (*is_kept)(void *arg, struct str name),
+	       void *arg)
 {
-	static const char prefix[] = CDI_SHARE_PREFIX;
 	DIR *stream = opendir(dir);
 	if (stream == NULL)
 		return;
 	for (struct dirent *entry; (entry = readdir(stream)) != NULL;) {
 		struct str name = str_of(entry->d_name);
-		if (!str_starts(name, str_of(prefix)))
+		if (!str_starts(name, prefix))
 			continue;
-		name = str_slice(name, strlen(prefix), name.len);
+		name = str_slice(name, prefix.len, name.len);
 		bool is_whole = str_ends(name, STR(".json"));
 		name = str_slice(name, 0, name.len - (is_whole ? strlen(".json") : 0));
 		if (!is_whole || !is_kept(arg, name))

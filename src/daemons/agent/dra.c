@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemons/agent/dra.h"
 
+#include "daemons/agent/cdi.h"
 #include "k8s/path.h"
 #include "net/grpc.h"
 #include "sys/fs.h"
@@ -88,15 +89,41 @@ static void refuse(struct job *job, const struct err *why)
 			 why->text[0] == '\0' ? "it failed" : why->text);
 }
 
+static bool has_same_devices(const struct dra_claim *a, const struct dra_claim *b)
+{
+	for (size_t i = 0; i < a->count; i++) {
+		size_t k = 0;
+		while (k < b->count && strcmp(a->devices[i].uuid, b->devices[k].uuid) != 0)
+			k++;
+		if (k == b->count)
+			return false;
+	}
+	return a->count == b->count;
+}
+
+// What of the agent before is not what is allocated now: nobody unprepared it.
+static void note_change(struct dra *dra, const struct dra_claim *old, const struct dra_claim *claim)
+{
+	if (old->name[0] != '\0' && !has_same_devices(old, claim)) {
+		log_kv(LOG_WARN, "claim has other devices than before", "namespace",
+		       claim->namespace_, "claim", claim->name, NULL);
+		dra->config.on_release(dra->config.arg, old);
+	}
+}
+
 static err_status prepare(struct job *job, struct str body, struct err *err)
 {
 	struct dra *dra = job->dra;
-	struct dra_claim claim;
+	struct dra_claim claim, old = { .count = 0 };
 	const struct dra_ref *ref = &job->refs.items[job->i];
 	if (job->is_dropped[job->i])
 		return err_set(err, ERR_CONFLICT, "the claim was unprepared meanwhile");
 	err_status status = dra_claim_read(body, ref, dra->config.node, &claim, err);
-	if (status == ERR_OK)
+	const struct dra_claim *known = dra_table_find(dra->table, ref->uid);
+	if (known != NULL)
+		old = *known;
+	// Who has it already keeps it, whatever has become of the GPU.
+	if (status == ERR_OK && !has_same_devices(&old, &claim))
 		status = dra->config.check(dra->config.arg, &claim, err);
 	if (status != ERR_OK)
 		return status;
@@ -107,10 +134,12 @@ static err_status prepare(struct job *job, struct str body, struct err *err)
 	claim.prepared_ns = loop_now_ns(dra->loop);
 	status = dra_table_add(dra->table, &claim, err);
 	if (status != ERR_OK) {
-		dra_cdi_remove(dra->config.cdi_dir, claim.uid);
+		if (known == NULL) // else the next look mends it
+			dra_cdi_remove(dra->config.cdi_dir, claim.uid);
 		return status;
 	}
-	dra->stats.prepared++;
+	note_change(dra, &old, &claim);
+	dra->stats.prepared += known == NULL ? 1 : 0;
 	log_kv(LOG_INFO, "claim is prepared", "namespace", claim.namespace_, "claim", claim.name,
 	       "pod", claim.pod, NULL);
 	dra->config.on_prepared(dra->config.arg, dra_table_find(dra->table, ref->uid));
@@ -127,6 +156,12 @@ static void answer_again(struct job *job, const struct dra_claim *claim)
 		refuse(job, &err);
 }
 
+// Without the API server's word what is on disk counts, if it says all.
+static bool is_complete(const struct dra_claim *known)
+{
+	return known != NULL && known->name[0] != '\0';
+}
+
 static void on_claim(void *arg, const struct k8s_result *result)
 {
 	struct job *job = arg;
@@ -134,7 +169,8 @@ static void on_claim(void *arg, const struct k8s_result *result)
 	job->call = NULL;
 	struct str uid = job->refs.items[job->i].uid;
 	const struct dra_claim *known = dra_table_find(job->dra->table, uid);
-	if (known != NULL) // by another call in between
+	bool is_by_us = known != NULL && known->prepared_ns != 0; // by another call in between
+	if (is_by_us || (result->status != ERR_OK && is_complete(known)))
 		answer_again(job, known);
 	else if (result->status != ERR_OK)
 		refuse(job, result->err);
@@ -185,10 +221,12 @@ static void step(struct job *job)
 	while (job->i < job->refs.count) {
 		const struct dra_claim *claim =
 			dra_table_find(job->dra->table, job->refs.items[job->i].uid);
-		if (claim != NULL) {
+		if (claim != NULL && claim->prepared_ns != 0) {
 			answer_again(job, claim);
 		} else if (ask(job)) {
 			return;
+		} else if (is_complete(claim)) {
+			answer_again(job, claim);
 		} else {
 			(void)err_set(&err, ERR_LIMIT, "no memory to ask for the claim");
 			refuse(job, &err);
@@ -391,6 +429,27 @@ static bool set_path(char out[SOCKET_BYTES], const char *dir, const char *name)
 	return n > 0 && n < SOCKET_BYTES;
 }
 
+static bool is_prepared(void *arg, struct str uid)
+{
+	const struct dra *dra = arg;
+	return dra_table_find(dra->table, uid) != NULL;
+}
+
+// From the CDI files, when the file of claims is lost: their GPUs stay held until unprepared.
+static bool recover(void *arg, struct str uid)
+{
+	struct dra *dra = arg;
+	struct dra_claim claim;
+	struct err err;
+	if (dra_cdi_read(dra->config.cdi_dir, uid, &claim, &err) != ERR_OK ||
+	    dra_table_add(dra->table, &claim, &err) != ERR_OK)
+		log_err(LOG_ERROR, "a prepared claim is lost", &err);
+	else
+		log_kv(LOG_WARN, "a prepared claim is known by its CDI file alone", "uid",
+		       claim.uid, NULL);
+	return true;
+}
+
 err_status dra_new(struct loop *loop, const struct dra_config *config, struct dra **ret,
 		   struct err *err)
 {
@@ -401,8 +460,9 @@ err_status dra_new(struct loop *loop, const struct dra_config *config, struct dr
 	dra->loop = loop;
 	dra->config = *config;
 	err_status status = dra_table_new(config->state_path, &dra->table, &is_whole, err);
-	if (status == ERR_OK && is_whole)
-		dra_cdi_remove_unknown(config->cdi_dir, dra->table);
+	if (status == ERR_OK)
+		cdi_sweep(config->cdi_dir, STR(DRA_CDI_PREFIX), is_whole ? is_prepared : recover,
+			  dra);
 	if (status == ERR_OK &&
 	    (!set_path(dra->registry, config->registry_dir, DRA_DRIVER "-reg.sock") ||
 	     !set_path(dra->service, config->plugins_dir, DRA_DRIVER "/dra.sock")))

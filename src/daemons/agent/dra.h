@@ -2,8 +2,9 @@
 // The driver of dynamic resource allocation as the kubelet sees it: a registration socket in its
 // folder for plugins, and a socket with the services DRAPlugin v1 and DRAResourceHealth v1alpha1.
 // A claim is prepared by what the API server says is allocated to it, its CDI file and the file of
-// prepared claims are on disk before the answer; asked again, also after a restart, the answer is
-// the same. Which GPU may be given is the owner's to say.
+// prepared claims are on disk before the answer; asked again, the answer is the same. Once after a
+// restart it is compared with the API server's word, where there is one. Which GPU may be given is
+// the owner's to say.
 #pragma once
 
 #include "daemons/agent/dra_cdi.h"

@@ -5,13 +5,11 @@
 #include "daemons/agent/cdi.h"
 #include "sys/fs.h"
 
-#include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <unistd.h>
 
 enum { SPEC_MAX_BYTES = 1024 * 1024 };
-static const char suffix[] = ".json";
 
 char *dra_cdi_name(const char *claim_uid, const char *gpu_uuid, char out[DRA_CDI_BYTES])
 {
@@ -24,7 +22,7 @@ char *dra_cdi_name(const char *claim_uid, const char *gpu_uuid, char out[DRA_CDI
 
 static bool path_of(const char *dir, const char *claim_uid, char out[PATH_MAX])
 {
-	int n = snprintf(out, PATH_MAX, "%s/" DRA_CDI_PREFIX "%s%s", dir, claim_uid, suffix);
+	int n = snprintf(out, PATH_MAX, "%s/" DRA_CDI_PREFIX "%s.json", dir, claim_uid);
 	return n > 0 && n < PATH_MAX;
 }
 
@@ -110,20 +108,35 @@ void dra_cdi_remove(const char *dir, const char *claim_uid)
 		(void)unlink(path);
 }
 
-void dra_cdi_remove_unknown(const char *dir, const struct dra_table *table)
+err_status dra_cdi_read(const char *dir, struct str claim_uid, struct dra_claim *ret,
+			struct err *err)
 {
-	DIR *stream = opendir(dir);
-	if (stream == NULL)
-		return;
-	for (struct dirent *entry; (entry = readdir(stream)) != NULL;) {
-		struct str name = str_of(entry->d_name);
-		if (!str_starts(name, STR(DRA_CDI_PREFIX)))
-			continue;
-		struct str uid = str_slice(name, strlen(DRA_CDI_PREFIX), name.len);
-		bool is_whole = str_ends(uid, str_of(suffix)); // else of a life that was ended
-		uid = str_slice(uid, 0, uid.len - (is_whole ? strlen(suffix) : 0));
-		if (!is_whole || dra_table_find(table, uid) == NULL)
-			(void)unlinkat(dirfd(stream), entry->d_name, 0);
+	struct err local;
+	err = err == NULL ? &local : err;
+	char path[PATH_MAX];
+	AUTO(buf_done) struct buf text = { 0 };
+	AUTO(json_decrefp) json_t *root = NULL;
+	struct dra_claim claim = { 0 };
+	if (!str_is_dns_label(claim_uid) || claim_uid.len >= sizeof claim.uid)
+		return err_set(err, ERR_INVALID, "no UID of a claim: " STR_FMT, STR_ARG(claim_uid));
+	memcpy(claim.uid, claim_uid.data, claim_uid.len);
+	if (!path_of(dir, claim.uid, path))
+		return err_set(err, ERR_INVALID, "path of the CDI folder is too long");
+	if (fs_read(path, SPEC_MAX_BYTES, &text, err) != ERR_OK ||
+	    json_parse(buf_str(&text), &root, err) != ERR_OK)
+		return err_wrap(err, "CDI specification of claim %s", claim.uid);
+	const json_t *devices = json_at(root, "devices");
+	size_t count = json_array_size(devices);
+	if (count == 0 || count > GPU_MAX)
+		return err_set(err, ERR_INVALID, "%zu devices in %s", count, path);
+	for (; claim.count < count; claim.count++) {
+		struct str name = json_text(json_array_get(devices, claim.count), "name");
+		bool is_ours = str_starts(name, claim_uid) && name.len > claim_uid.len;
+		struct str device = str_slice(name, claim_uid.len + (is_ours ? 1 : 0), name.len);
+		if (!is_ours || !dra_device_uuid(device, claim.devices[claim.count].uuid))
+			return err_set(err, ERR_INVALID, "no device of the claim in %s: " STR_FMT,
+				       path, STR_ARG(name));
 	}
-	(void)closedir(stream);
+	*ret = claim;
+	return ERR_OK;
 }

@@ -19,5 +19,7 @@ MUST_USE err_status dra_cdi_render(struct buf *out, struct str base, const struc
 MUST_USE err_status dra_cdi_write(const char *dir, const struct dra_claim *claim,
 				  const char *const *names, struct err *err);
 void dra_cdi_remove(const char *dir, const char *claim_uid); // gone already is as good
-// Removes the files of claims that the table does not have.
-void dra_cdi_remove_unknown(const char *dir, const struct dra_table *table);
+// What the file of a claim says: its UID and GPUs, all else is empty. Counts when nothing else
+// knows.
+MUST_USE err_status dra_cdi_read(const char *dir, struct str claim_uid, struct dra_claim *ret,
+				 struct err *err);

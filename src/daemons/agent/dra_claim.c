@@ -55,7 +55,7 @@ static err_status take_result(const json_t *result, const char *pool, struct dra
 			return err_set(err, ERR_INVALID, "device " STR_FMT " is allocated twice",
 				       STR_ARG(device));
 	}
-	claim->tolerates = claim->tolerates || tolerates(result);
+	to->tolerates = tolerates(result);
 	claim->count++;
 	return ERR_OK;
 }

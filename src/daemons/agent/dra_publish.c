@@ -284,7 +284,7 @@ static const struct slice *stale(const struct dra_publish *publish)
 {
 	for (size_t i = 0; i < publish->count; i++) {
 		const struct slice *slice = &publish->slices[i];
-		if (publish->config.is_withdrawn || strcmp(slice->name, publish->name) != 0)
+		if (strcmp(slice->name, publish->name) != 0)
 			return slice;
 	}
 	return NULL;
@@ -295,7 +295,7 @@ static bool step_own(struct dra_publish *publish)
 {
 	struct dra_view view = { 0 };
 	struct err err;
-	if (publish->config.is_withdrawn || !publish->config.view(publish->config.arg, &view))
+	if (!publish->config.view(publish->config.arg, &view))
 		return false;
 	if (publish->node_uid[0] == '\0') {
 		call(publish, "GET", publish->config.node, STR(""), on_node);

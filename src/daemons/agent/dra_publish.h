@@ -13,7 +13,6 @@ struct dra_publish;
 
 struct dra_publish_config {
 	const char *node;
-	bool is_withdrawn; // nothing is offered: all slices go
 	void *arg;
 	// Fills what there is now but node_uid, generation and has_no_taints; false: not known yet.
 	bool (*view)(void *arg, struct dra_view *ret);

@@ -36,13 +36,12 @@ void dra_table_put(struct buf *out, const struct dra_claim *claims, size_t count
 		put_text(out, "name", claim->name);
 		put_text(out, "podUid", claim->pod_uid);
 		put_text(out, "pod", claim->pod);
-		buf_printf(out, ",\"tolerates\":%s,\"devices\":[",
-			   claim->tolerates ? "true" : "false");
+		buf_put_c(out, ",\"devices\":[");
 		for (size_t j = 0; j < claim->count; j++) {
 			buf_put_c(out, j == 0 ? "{\"uuid\":" : ",{\"uuid\":");
 			buf_put_json(out, str_of(claim->devices[j].uuid));
 			put_text(out, "request", claim->devices[j].request);
-			buf_put_byte(out, '}');
+			buf_put_c(out, claim->devices[j].tolerates ? ",\"tolerates\":true}" : "}");
 		}
 		buf_put_c(out, "]}");
 	}
@@ -75,6 +74,7 @@ static err_status take_devices(const json_t *list, struct dra_claim *claim, stru
 			return err_wrap(err, "devices[%zu]", i);
 		if (!gpu_is_uuid(str_of(device->uuid)))
 			return err_set(err, ERR_INVALID, "devices[%zu]: no UUID of a GPU", i);
+		device->tolerates = json_bool(from, "tolerates", false);
 	}
 	return ERR_OK;
 }
@@ -90,8 +90,31 @@ static err_status take_claim(const json_t *from, struct dra_claim *claim, struct
 	// The UID is a part of names of files and devices.
 	if (!str_is_dns_label(str_of(claim->uid)))
 		return err_set(err, ERR_INVALID, "uid is none");
-	claim->tolerates = json_bool(from, "tolerates", false);
 	return take_devices(json_at(from, "devices"), claim, err);
+}
+
+static bool has_gpu(const struct dra_claim *claim, const char *uuid)
+{
+	for (size_t i = 0; i < claim->count; i++) {
+		if (strcmp(claim->devices[i].uuid, uuid) == 0)
+			return true;
+	}
+	return false;
+}
+
+// A file that names a claim or a GPU twice is damaged: nobody writes such a one.
+static err_status check_once(const struct dra_claim *claims, size_t i, struct err *err)
+{
+	for (size_t k = 0; k < i; k++) {
+		if (strcmp(claims[k].uid, claims[i].uid) == 0)
+			return err_set(err, ERR_INVALID, "claim %s is there twice", claims[i].uid);
+		for (size_t j = 0; j < claims[i].count; j++) {
+			const char *uuid = claims[i].devices[j].uuid;
+			if (has_gpu(&claims[k], uuid))
+				return err_set(err, ERR_INVALID, "%s is in two claims", uuid);
+		}
+	}
+	return ERR_OK;
 }
 
 err_status dra_table_read(struct str text, struct dra_claim claims[DRA_CLAIMS_MAX],
@@ -115,6 +138,8 @@ err_status dra_table_read(struct str text, struct dra_claim claims[DRA_CLAIMS_MA
 	err_status status = ERR_OK;
 	for (size_t i = 0; status == ERR_OK && i < count; i++) {
 		status = take_claim(json_array_get(list, i), &read[i], err);
+		if (status == ERR_OK)
+			status = check_once(read, i, err);
 		if (status != ERR_OK)
 			status = err_wrap(err, "claims[%zu]", i);
 	}
@@ -188,11 +213,8 @@ const struct dra_claim *dra_table_find(const struct dra_table *table, struct str
 const struct dra_claim *dra_table_holder(const struct dra_table *table, const char *uuid)
 {
 	for (size_t i = 0; i < table->count; i++) {
-		const struct dra_claim *claim = &table->claims[i];
-		for (size_t j = 0; j < claim->count; j++) {
-			if (strcmp(claim->devices[j].uuid, uuid) == 0)
-				return claim;
-		}
+		if (has_gpu(&table->claims[i], uuid))
+			return &table->claims[i];
 	}
 	return NULL;
 }
@@ -208,19 +230,25 @@ static err_status save(const struct dra_table *table, struct err *err)
 
 err_status dra_table_add(struct dra_table *table, const struct dra_claim *claim, struct err *err)
 {
-	ASSERT(dra_table_find(table, str_of(claim->uid)) == NULL);
-	if (table->count == DRA_CLAIMS_MAX)
+	const struct dra_claim *before = dra_table_find(table, str_of(claim->uid));
+	size_t at = before == NULL ? table->count : (size_t)(before - table->claims);
+	if (at == DRA_CLAIMS_MAX)
 		return err_set(err, ERR_LIMIT, "more than %d claims are prepared", DRA_CLAIMS_MAX);
 	for (size_t i = 0; i < claim->count; i++) {
 		const struct dra_claim *other = dra_table_holder(table, claim->devices[i].uuid);
-		if (other != NULL)
-			return err_set(err, ERR_CONFLICT, "%s is held by claim %s/%s",
-				       claim->devices[i].uuid, other->namespace_, other->name);
+		if (other != NULL && other != before)
+			return err_set(err, ERR_CONFLICT, "%s is held by claim %s/%s (%s)",
+				       claim->devices[i].uuid, other->namespace_, other->name,
+				       other->uid);
 	}
-	table->claims[table->count++] = *claim;
+	const struct dra_claim old = table->claims[at];
+	table->claims[at] = *claim;
+	table->count += before == NULL ? 1 : 0;
 	err_status status = save(table, err);
-	if (status != ERR_OK)
-		table->count--;
+	if (status != ERR_OK) {
+		table->claims[at] = old;
+		table->count -= before == NULL ? 1 : 0;
+	}
 	return status;
 }
 

@@ -6,6 +6,7 @@
 #include "check.h"
 #include "fake_dra.h"
 #include "rig.h"
+#include "sys/fs.h"
 
 #include <dirent.h>
 #include <signal.h>
@@ -137,6 +138,50 @@ static void check_claim(struct check *c)
 	end_pod(next);
 }
 
+static void damage_table(struct check *c)
+{
+	char path[200];
+	(void)snprintf(path, sizeof path, "%s/state/claims.json", rig.root);
+	CHECK_INT(c, "damaged", fs_write_atomic(path, STR("{\"version\":1,"), 0600, NULL), ERR_OK);
+}
+
+static void check_lost_table(struct check *c)
+{
+	struct fake_dra_answer first, again;
+	struct fake_claim *kept = fake_dra_claim(&dra, "kept", uuids[2]);
+	const struct fake_claim *taker = fake_dra_claim(&dra, "taker", uuids[2]);
+	struct fake_pod *pod = add_pod(kept);
+	fake_dra_prepare(&dra, kept, &first);
+	CHECK_STR(c, "prepared", str_of(first.error), "");
+	damage_table(c);
+	for (int life = 0; life < 2; life++) { // the second one finds no damage any more
+		restart(c);
+		CHECK_INT(c, "its file stays", files(), 1);
+		fake_dra_prepare(&dra, taker, &again);
+		CHECK(c, "still held", strstr(again.error, "is held by claim") != NULL);
+	}
+	dra.hides_claims = true;
+	fake_dra_prepare(&dra, kept, &again);
+	CHECK(c, "nobody knows its requests", again.count == 0 && again.error[0] != '\0');
+	dra.hides_claims = false;
+	fake_dra_prepare(&dra, kept, &again);
+	CHECK(c, "the same",
+	      again.count == 1 && strcmp(again.cdi, first.cdi) == 0 &&
+		      strcmp(again.request, first.request) == 0);
+	restart(c); // allocated anew while nobody looked
+	(void)snprintf(kept->uuids[0], sizeof kept->uuids[0], "%s", uuids[3]);
+	fake_dra_prepare(&dra, kept, &again);
+	CHECK(c, "what is allocated now", again.count == 1 && strstr(again.cdi, uuids[3] + 4));
+	fake_dra_prepare(&dra, taker, &again);
+	CHECK_STR(c, "the other is free", str_of(again.error), "");
+	struct fake_pod *second = add_pod(taker);
+	fake_dra_unprepare(&dra, taker, &again);
+	end_pod(second);
+	fake_dra_unprepare(&dra, kept, &again);
+	CHECK_INT(c, "no file", files(), 0);
+	end_pod(pod);
+}
+
 static bool has_unhealthy(void)
 {
 	static const char unhealthy[] = "\x10\x02"; // field 2 of a device
@@ -219,6 +264,7 @@ int main(int argc, char **argv)
 	rig_start_agent(kubeconfig);
 	check_slice(&c);
 	check_claim(&c);
+	check_lost_table(&c);
 	check_health(&c);
 	check_storm(&c);
 	WAIT(&c, "all is told", is_all_told);

@@ -19,6 +19,7 @@ enum { GPUS = 4, FILE_MAX_BYTES = 64 * 1024, ARENA_BYTES = 1 << 20 };
 #define GPU_A "GPU-aaaaaaaa-0000-4000-8000-000000000001"
 #define GPU_B "GPU-bbbbbbbb-0000-4000-8000-000000000002"
 #define NAME_A "gpu-aaaaaaaa-0000-4000-8000-000000000001"
+#define NAME_B "gpu-bbbbbbbb-0000-4000-8000-000000000002"
 
 static const struct dra_ref ref = { STR("team"), STR(UID), STR("one") };
 
@@ -204,16 +205,21 @@ static void check_claims(struct check *c)
 		CHECK_STR(c, rows[i].name, str_of(claim.devices[0].uuid), GPU_A);
 		CHECK_STR(c, "without its alternative", str_of(claim.devices[0].request), "gpu");
 		CHECK_STR(c, "pod", str_of(claim.pod_uid), "pod-uid");
-		CHECK(c, "tolerates nothing", !claim.tolerates);
+		CHECK(c, "tolerates nothing", !claim.devices[0].tolerates);
 	}
 	struct dra_claim claim = { 0 };
 	CHECK_INT(c, "tolerates",
-		  dra_claim_read(STR(META "\"results\":[" RESULT(
-					 ",\"tolerations\":[{\"key\":\"gpu.gpuaas.io/unhealthy\","
-					 "\"operator\":\"Exists\"}]") "]}}}}"),
-				 &ref, "node1", &claim, NULL),
+		  dra_claim_read(
+			  STR(META "\"results\":[" RESULT(
+				  ",\"tolerations\":[{\"key\":\"gpu.gpuaas.io/unhealthy\","
+				  "\"operator\":\"Exists\"}]") ",{\"driver\":"
+							       "\"gpu.gpuaas.io\",\"pool\":"
+							       "\"node1\",\"device\":\"" NAME_B
+							       "\",\"request\":\"other\"}]}}}}"),
+			  &ref, "node1", &claim, NULL),
 		  ERR_OK);
-	CHECK(c, "tolerates", claim.tolerates);
+	CHECK(c, "one request tolerates, the other does not",
+	      claim.count == 2 && claim.devices[0].tolerates && !claim.devices[1].tolerates);
 }
 
 static struct dra_claim claim_of(const char *uid, const char *gpu)
@@ -224,6 +230,34 @@ static struct dra_claim claim_of(const char *uid, const char *gpu)
 	(void)snprintf(claim.devices[0].uuid, sizeof claim.devices[0].uuid, "%s", gpu);
 	(void)snprintf(claim.devices[0].request, sizeof claim.devices[0].request, "gpu");
 	return claim;
+}
+
+#define ENTRY(uid, gpu)                                                                            \
+	"{\"uid\":\"" uid "\",\"namespace\":\"n\",\"name\":\"c\",\"podUid\":\"\",\"pod\":\"\","    \
+	"\"devices\":[{\"uuid\":\"" gpu "\",\"request\":\"r\"}]}"
+#define ENTRIES(entries) "{\"version\":1,\"claims\":[" entries "]}"
+
+static void check_entries(struct check *c)
+{
+	static const struct {
+		const char *name, *text;
+		err_status status;
+	} rows[] = {
+		{ "two", ENTRIES(ENTRY("u1", GPU_A) "," ENTRY("u2", GPU_B)), ERR_OK },
+		{ "a GPU in two", ENTRIES(ENTRY("u1", GPU_A) "," ENTRY("u2", GPU_A)), ERR_INVALID },
+		{ "a claim twice", ENTRIES(ENTRY("u1", GPU_A) "," ENTRY("u1", GPU_B)),
+		  ERR_INVALID },
+		{ "path as UID", ENTRIES(ENTRY("../u1", GPU_A)), ERR_INVALID },
+		{ "no GPU", ENTRIES(ENTRY("u1", "x")), ERR_INVALID },
+	};
+	static struct dra_claim claims[DRA_CLAIMS_MAX];
+	for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+		size_t count = 99;
+		CHECK_INT(c, rows[i].name,
+			  dra_table_read(str_of(rows[i].text), claims, &count, NULL),
+			  rows[i].status);
+		CHECK_INT(c, rows[i].name, count, rows[i].status == ERR_OK ? 2 : 99);
+	}
 }
 
 static void check_damage(struct check *c, const char *path)
@@ -273,6 +307,18 @@ static void check_table(struct check *c, const char *dir)
 	CHECK_INT(c, "twice", dra_table_remove(table, STR("u1"), NULL), ERR_OK);
 	CHECK(c, "free", dra_table_holder(table, GPU_A) == NULL);
 	CHECK_INT(c, "given anew", dra_table_add(table, &again, NULL), ERR_OK);
+	struct dra_claim changed = claim_of("u3", GPU_B);
+	CHECK_INT(c, "another's GPU", dra_table_add(table, &changed, NULL), ERR_CONFLICT);
+	CHECK(c, "untouched", dra_table_holder(table, GPU_A) != NULL);
+	CHECK_INT(c, "that one goes", dra_table_remove(table, STR("u2"), NULL), ERR_OK);
+	changed.devices[0].tolerates = true;
+	CHECK_INT(c, "in its own place", dra_table_add(table, &changed, NULL), ERR_OK);
+	dra_table_free(table);
+	CHECK_INT(c, "and again", dra_table_new(path, &table, &is_whole, NULL), ERR_OK);
+	found = dra_table_holder(table, GPU_B);
+	CHECK(c, "replaced",
+	      dra_table_count(table) == 1 && found != NULL &&
+		      memcmp(found, &changed, sizeof changed) == 0);
 	dra_table_free(table);
 	check_damage(c, path);
 	CHECK_INT(c, "lost folder", dra_table_new("/nowhere/claims.json", &table, &is_whole, NULL),
@@ -290,6 +336,8 @@ static bool has_file(const char *dir, const char *uid, struct buf *text)
 	buf_clear(text);
 	return fs_read(path, FILE_MAX_BYTES, text, NULL) == ERR_OK;
 }
+
+static bool is_in_table(void *arg, struct str uid) { return dra_table_find(arg, uid) != NULL; }
 
 static void check_cdi(struct check *c, const char *dir)
 {
@@ -321,10 +369,19 @@ static void check_cdi(struct check *c, const char *dir)
 	CHECK_STR(c, "name", str_of(dra_cdi_name("u1", GPU_A, full)), "gpuaas.io/claim=u1-" NAME_A);
 	CHECK_INT(c, "table", dra_table_new(path, &table, &is_whole, NULL), ERR_OK);
 	CHECK_INT(c, "known", dra_table_add(table, &claim, NULL), ERR_OK);
-	dra_cdi_remove_unknown(dir, table);
+	struct dra_claim read = { 0 };
+	CHECK_INT(c, "read", dra_cdi_read(dir, STR("u1"), &read, NULL), ERR_OK);
+	CHECK(c, "all that it says",
+	      strcmp(read.uid, "u1") == 0 && read.count == 1 &&
+		      strcmp(read.devices[0].uuid, GPU_A) == 0 && read.name[0] == '\0');
+	read.count = 99;
+	CHECK(c, "no such file", dra_cdi_read(dir, STR("u2"), &read, NULL) != ERR_OK);
+	CHECK(c, "no UID", dra_cdi_read(dir, STR("../u1"), &read, NULL) == ERR_INVALID);
+	CHECK_INT(c, "untouched", read.count, 99);
+	cdi_sweep(dir, STR(DRA_CDI_PREFIX), is_in_table, table);
 	CHECK(c, "kept", has_file(dir, "u1", &text));
 	CHECK_INT(c, "gone", dra_table_remove(table, STR("u1"), NULL), ERR_OK);
-	dra_cdi_remove_unknown(dir, table);
+	cdi_sweep(dir, STR(DRA_CDI_PREFIX), is_in_table, table);
 	CHECK(c, "removed", !has_file(dir, "u1", &text));
 	CHECK(c, "base stays", access(base, F_OK) == 0);
 	dra_table_free(table);
@@ -428,6 +485,7 @@ int main(int argc, char **argv)
 	check_names(&c);
 	check_pod_resources(&c);
 	check_claims(&c);
+	check_entries(&c);
 	check_table(&c, dir);
 	check_cdi(&c, dir);
 	check_slices(&c, argv[1]);

@@ -46,6 +46,8 @@ static int run_command(int argc, char **argv)
 			options.out = argv[++i];
 		} else if (strcmp(name, "--policy") == 0 && has_value) {
 			options.policy = argv[++i];
+		} else if (strcmp(name, "--jobs") == 0 && has_value) {
+			options.jobs_out = argv[++i];
 		} else if (strcmp(name, "--seed") == 0 && has_value) {
 			if (!usage_number(argv[++i], INT64_MAX, &options.seed))
 				return usage_fail("--seed is a number");
@@ -83,6 +85,10 @@ int main(int argc, char **argv)
 		return pack_command(argc, argv);
 	if (strcmp(argv[1], "queue") == 0)
 		return queue_command(argc, argv);
+	if (strcmp(argv[1], "plot") == 0)
+		return plot_command(argc, argv);
+	if (strcmp(argv[1], "whatif") == 0)
+		return whatif_command(argc, argv);
 	if (strcmp(argv[1], "tune") == 0)
 		return tune_command(argc, argv);
 	if (strcmp(argv[1], "feasible") == 0)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/check_gang.h"
 #include "sim/evict.h"
+#include "sim/jobs.h"
 #include "sim/pack.h"
 
 #include <errno.h>
@@ -135,6 +136,8 @@ static const char *run_all(struct sim *sim, struct err *err)
 			if (broken != NULL)
 				return broken;
 		}
+		if (sim->jobs != NULL)
+			jobs_look(sim->jobs, sim);
 		const char *broken = checker_quiet(sim);
 		if (broken == NULL)
 			broken = checker_kept(sim);
@@ -185,7 +188,8 @@ int run_on(struct scenario *scenario, const struct run_options *options, FILE *o
 			   .out = out,
 			   .bind_failures_permille = (uint64_t)options->bind_failures_permille,
 			   .evict_failures_permille = (uint64_t)options->evict_failures_permille,
-			   .rules = options->rules };
+			   .rules = options->rules,
+			   .jobs = options->jobs };
 	if (options->policy != NULL && pack_policy_load(options->policy, &policy, &err) != ERR_OK)
 		return fail(&err);
 	rng_init(&sim.rng, (uint64_t)options->seed);
@@ -222,6 +226,21 @@ int run_on(struct scenario *scenario, const struct run_options *options, FILE *o
 	return code;
 }
 
+// Runs, and writes what became of the pods where that is wanted.
+static int run_told(struct scenario *scenario, const struct run_options *options, FILE *out)
+{
+	struct run_options told = *options;
+	struct err err = { .status = ERR_OK };
+	if (options->jobs_out == NULL)
+		return run_on(scenario, options, out);
+	told.jobs = jobs_new();
+	int code = run_on(scenario, &told, out);
+	if (code == 0 && jobs_write(told.jobs, options->jobs_out, &err) != ERR_OK)
+		code = fail(&err);
+	jobs_free(told.jobs);
+	return code;
+}
+
 int run_scenario(const struct run_options *options)
 {
 	struct scenario scenario;
@@ -234,7 +253,7 @@ int run_scenario(const struct run_options *options)
 		(void)err_sys(&err, errno, "%s", options->out);
 		code = fail(&err);
 	} else {
-		code = run_on(&scenario, options, out);
+		code = run_told(&scenario, options, out);
 	}
 	if (out != NULL && out != stdout && fclose(out) != 0 && code == 0) {
 		(void)fprintf(stderr, "gpuaas-sim: %s could not be written\n", options->out);

@@ -11,6 +11,7 @@
 #include "feed/feed_storage.h"
 #include "sched/factors.h"
 #include "sim/events.h"
+#include "sim/run.h"
 
 #include <stdio.h>
 
@@ -85,7 +86,8 @@ struct sim {
 	struct events *events;
 	struct map *gangs; // of check_gang.c
 	struct checker *checker;
-	bool takes_all; // pods of other schedulers count as ours
+	struct jobs *jobs; // looks at each step; NULL: nobody wants to know
+	bool takes_all;    // pods of other schedulers count as ours
 	uint64_t pod_no;
 	size_t bound, finished, refused, evicted;
 };
@@ -96,7 +98,6 @@ void apply_remove_pod(struct sim *sim, struct str uid);
 
 // check_queue.c
 void checker_queue_init(struct sim *sim);
-struct run_options;
 void checker_queue_rules(struct sim *sim, const struct run_options *options);
 void checker_queue_done(struct sim *sim);
 MUST_USE err_status apply_tenant(struct sim *sim, const struct sim_object *object, struct err *err);
@@ -134,17 +135,5 @@ const char *share_books_take(struct share_books *books, const struct sim_pod *po
 void share_books_release(struct share_books *books, const struct sim_pod *pod);
 struct share_books *checker_shares(struct checker *checker);
 
-// run.c, feasible.c, write.c; each returns an exit code
-struct run_options {
-	const char *file, *out;
-	const char *policy; // name or file; NULL: the core's own
-	int64_t seed, bind_failures_permille, evict_failures_permille;
-	struct sched_preempt_rules rules;
-	struct sched_factors factors;
-	int64_t half_life_s; // of queues; 0: the core's own
-	bool reclaims_deserved;
-};
-int run_scenario(const struct run_options *options);
-int run_on(struct scenario *scenario, const struct run_options *options, FILE *out);
-int run_feasible(const char *file);
+// write.c
 void write_decision(struct sim *sim, const struct sched_decision *decision);

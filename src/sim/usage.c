@@ -5,7 +5,8 @@
 #include <stdio.h>
 
 static const char USAGE[] =
-	"usage: gpuaas-sim run FILE.yaml [--seed N] [--out FILE.jsonl] [--bind-failures PERMILLE]\n"
+	"usage: gpuaas-sim run FILE.yaml [--seed N] [--out FILE.jsonl] [--jobs J.csv]\n"
+	"           [--bind-failures PERMILLE]\n"
 	"           [--policy default|pack|spread|energy|topology|fgd|FILE]\n"
 	"           [--preemption off|priority] [--min-run S] [--preemptor-delay S]\n"
 	"           [--evictions-per-minute N] [--evict-failures PERMILLE]\n"
@@ -20,6 +21,11 @@ static const char USAGE[] =
 	"       gpuaas-sim queue --format openb|tiresias|philly --jobs FILE\n"
 	"           [--throughput T.csv] [--speed F] --nodes NxG\n"
 	"           --policy fifo|priority|easy|default|FILE --out J.csv\n"
+	"       gpuaas-sim whatif FILE.yaml [--add-nodes N --like NODE] [--remove-node NODE]\n"
+	"           [--limit TENANT=GPUS] [--policy NAME|FILE] [--duration S]\n"
+	"           [--node-hour-price P] [-o table|csv|json]\n"
+	"       gpuaas-sim plot unallocated|waits|utilization --out F.svg [--csv F.csv]\n"
+	"           [--gpus N] [--from X] [NAME=]FILE.csv...\n"
 	"       gpuaas-sim --version | --help\n"
 	"run plays a file of Kubernetes objects on a virtual clock through the scheduler's own "
 	"core\n"

@@ -10,5 +10,7 @@ void usage_print(void);
 MUST_USE bool usage_number(const char *text, int64_t max, int64_t *ret_value); // 0 to max
 
 int pack_command(int argc, char **argv);
+int plot_command(int argc, char **argv);
 int queue_command(int argc, char **argv);
 int tune_command(int argc, char **argv);
+int whatif_command(int argc, char **argv);

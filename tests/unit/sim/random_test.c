@@ -2,10 +2,12 @@
 // Random scenarios through the simulator, whose checker holds the core to its invariants; each
 // is run twice and must give the same bytes. One draw a statement: the order of arguments is the
 // compiler's. A failing seed can be written out:
-// sim_random_test SEED prints its scenario, sim_random_test FIRST LAST runs that range.
+// sim_random_test SEED prints its scenario, sim_random_test FIRST LAST runs that range. One that
+// fails is left in the working folder as a scenario that says how gpuaas-sim plays it.
 #include "sim/sim.h"
 
 #include "check.h"
+#include "sys/fs.h"
 
 #include <stdlib.h>
 
@@ -288,10 +290,41 @@ static int run_once(struct str text, uint64_t seed, char **ret_out, size_t *ret_
 	return code;
 }
 
+static void put_command(uint64_t seed, struct buf *out)
+{
+	buf_printf(out,
+		   "# gpuaas-sim run FILE --seed %llu --bind-failures %d --evict-failures %d "
+		   "--reclaim %s",
+		   (unsigned long long)seed, seed % 3 == 0 ? 150 : 0, seed % 5 == 0 ? 200 : 0,
+		   seed % 2 == 0 ? "deserved" : "guaranteed");
+	if (seed % 5 == 0)
+		buf_put_c(out, " --priority-weights priority=1000,age=500,size=-300,"
+			       "fair-share=700,age-max=60,deadline-within=60");
+	buf_printf(out, " --preemption %s --min-run %d --preemptor-delay %d",
+		   seed % 2 == 0 ? "priority" : "off", seed % 4 == 0 ? 5 : 0,
+		   seed % 6 == 0 ? 3 : 0);
+	buf_printf(out, " --evictions-per-minute %d\n", seed % 10 == 0 ? 6 : 0);
+}
+
+static void keep_scenario(uint64_t seed, struct str text)
+{
+	char path[64];
+	struct err err = { 0 };
+	AUTO(buf_done) struct buf out = { .limit = 1 << 21 };
+	(void)snprintf(path, sizeof path, "seed-%llu.yaml", (unsigned long long)seed);
+	put_command(seed, &out);
+	buf_put(&out, text);
+	if (fs_write_atomic(path, buf_str(&out), 0644, &err) == ERR_OK)
+		printf("    its scenario: %s\n", path);
+	else
+		printf("    its scenario is lost: %s\n", err.text);
+}
+
 static void run_seed(struct check *c, uint64_t seed)
 {
 	char name[32], *first = NULL, *second = NULL;
 	size_t first_len = 0, second_len = 0;
+	int failed = c->failed;
 	AUTO(buf_done) struct buf text = { .limit = 1 << 20 };
 	(void)snprintf(name, sizeof name, "seed %llu", (unsigned long long)seed);
 	put_scenario(seed, &text);
@@ -299,6 +332,8 @@ static void run_seed(struct check *c, uint64_t seed)
 	CHECK_INT(c, name, run_once(buf_str(&text), seed, &second, &second_len), 0);
 	CHECK(c, name,
 	      first_len > 0 && first_len == second_len && memcmp(first, second, first_len) == 0);
+	if (c->failed > failed)
+		keep_scenario(seed, buf_str(&text));
 	free(first);
 	free(second);
 }

@@ -55,6 +55,8 @@ struct api {
 	struct str openapi; // made at the start
 	// More lines of /metrics, by the server (controllers); may be NULL.
 	void (*put_metrics)(void *arg, struct buf *out);
+	// The pod that a GPURequest becomes, a new reference; NULL: nobody makes any.
+	json_t *(*pod_of)(const json_t *request);
 	// NULL when ready, else what is not; by the server.
 	const char *(*not_ready)(void *arg);
 	void *arg;

@@ -6,7 +6,8 @@ void scheduler_ask(const struct api *api, const struct http_call_request *questi
 	ASSERT(api->scheduler != NULL);
 	struct http_header bearer = { STR("authorization"), api->scheduler_bearer };
 	struct http_call_request request = *question;
-	request.method = "GET";
+	if (request.method == NULL)
+		request.method = "GET";
 	request.headers = &bearer;
 	request.header_count = bearer.value.len > 0 ? 1 : 0;
 	request.timeout_ns = UINT64_C(3000000000);

@@ -6,6 +6,6 @@
 #include "api/rest.h"
 #include "net/http_client.h"
 
-// GET with the header that lets the server in and 3 s of patience; path, body_max_bytes, on_done
-// and arg are the caller's. api->scheduler is there.
+// GET, or the method that is named, with the header that lets the server in and 3 s of patience;
+// the rest is the caller's. api->scheduler is there.
 void scheduler_ask(const struct api *api, const struct http_call_request *question);

@@ -85,6 +85,17 @@ static const json_t *condition_of(const json_t *pod, const char *type)
 	return k8s_condition_find(json_at(pod, "status.conditions"), type);
 }
 
+// Why it is there, as the scheduler wrote it down at the bind.
+static void put_why(json_t *body, const json_t *pod)
+{
+	const json_t *notes = json_at(pod, "metadata.annotations");
+	const json_t *text = json_object_get(notes, "gpuaas.io/why");
+	struct str content = { json_string_value(text), json_string_length(text) };
+	AUTO(json_decrefp) json_t *why = NULL;
+	if (content.len > 0 && json_parse(content, &why, NULL) == ERR_OK && json_is_object(why))
+		(void)json_object_set(body, "why", why);
+}
+
 // Bound: it runs, has run, or its node has still to start it, for which the kubelet has a reason.
 static json_t *explain_bound(const json_t *pod)
 {
@@ -95,6 +106,7 @@ static json_t *explain_bound(const json_t *pod)
 	bool is_starting = !is_over && json_at(first, "state.running") == NULL;
 	json_t *body = explain_new(is_over ? "ended" : is_starting ? "starting" : "running");
 	put_text(body, "node", json_text(pod, "spec.nodeName"));
+	put_why(body, pod);
 	if (is_starting) {
 		const char *code = json_cstr(waiting, "reason");
 		const char *next = json_cstr(waiting, "message");
@@ -164,6 +176,16 @@ static void explain_pod(struct call *call, json_t *pod)
 	scheduler_ask(call->api, &request);
 }
 
+// Where it runs or ran.
+static void put_place(json_t *body, const json_t *request, const json_t *pod)
+{
+	json_t *devices = json_at(request, "status.devices");
+	put_text(body, "node", json_text(request, "status.nodeName"));
+	if (devices != NULL)
+		(void)json_object_set(body, "devices", devices);
+	put_why(body, pod);
+}
+
 // What its controller says of it, unless that is about the quota, which is counted here.
 static bool has_own_reason(const json_t *request)
 {
@@ -181,15 +203,13 @@ void handle_request_explain(struct call *call)
 	json_t *pod = view_request_pod(call->api->objects, request);
 	if (view_phase_is_end(phase)) {
 		json_t *body = explain_new("ended");
+		put_place(body, request, pod);
 		add_reason(body, &(struct reason){ json_cstr(request, "status.reason"), 0, 0,
 						   json_cstr(request, "status.message") });
 		rest_answer(call, body);
 	} else if (phase == PHASE_RUNNING) {
 		json_t *body = explain_new("running");
-		put_text(body, "node", json_text(request, "status.nodeName"));
-		json_t *devices = json_at(request, "status.devices");
-		if (devices != NULL)
-			(void)json_object_set(body, "devices", devices);
+		put_place(body, request, pod);
 		rest_answer(call, body);
 	} else if (pod != NULL) {
 		explain_pod(call, pod);
@@ -253,37 +273,117 @@ void handle_pod_explain(struct call *call)
 
 // ---- quota:check
 
+// It among those that are there, let through by the same count as when it comes.
+static void put_quota(struct call *call, const struct tenant_quota *quota,
+		      const struct request_spec *spec, json_t *body)
+{
+	struct tenant_load load = { 0 };
+	struct quota_amount need = quota_need_of(spec);
+	const struct str nobody = STR("~"); // no request is called so, and it comes last
+	struct err err;
+	if (!view_tenant_load(call->api->objects, call->arena, rest_scope(call), NULL, &load))
+		ASSERT(false); // the arena of a call takes thousands of entries
+	int64_t free_gpus = max_i64(0, quota->gpus - quota_gpus(&load.used));
+	if (quota_check_alone(quota, &need, &err) != ERR_OK) {
+		put_text(body, "state", STR("refused"));
+		add_too_small(body, quota, &need, err.text);
+		return;
+	}
+	// There is room for one more entry, see view_tenant_load.
+	load.entries[load.count++] = (struct quota_entry){ .name = nobody,
+							   .class_ = spec->class_,
+							   .created_s = api_now_s(call->api),
+							   .need = need };
+	quota_admit(quota, load.entries, load.count, NULL);
+	for (size_t i = 0; i < load.count; i++) {
+		const struct quota_entry *entry = &load.entries[i];
+		if (!str_eq(entry->name, nobody) || entry->is_admitted)
+			continue;
+		if (str_eq_c(json_text(body, "state"), "fits"))
+			put_text(body, "state", STR("waits"));
+		put_int(body, "position", entry->position);
+		add_reason(body, &(struct reason){ "QuotaExceeded", quota_gpus(&need), free_gpus,
+						   "wait until the tenant releases GPUs, or have "
+						   "the quota raised" });
+	}
+}
+
 static json_t *check_fit(struct call *call, const struct request_spec *spec, struct str tenant)
 {
 	struct tenant_quota quota;
-	struct tenant_load load = { 0 };
-	struct quota_amount need = quota_need_of(spec);
 	struct inventory *inventory = ARENA_NEW(call->arena, struct inventory);
 	struct err err;
 	ASSERT(inventory != NULL);
 	view_tenant_quota(objects_find(call->api->objects, OBJECT_TENANT, STR(""), tenant), &quota);
-	if (!view_tenant_load(call->api->objects, call->arena, tenant, NULL, &load))
-		ASSERT(false);
 	json_t *body = explain_new("fits");
 	if (view_inventory(call->api->objects, inventory) &&
 	    request_check_possible(spec, inventory, &err) != ERR_OK) {
 		put_text(body, "state", STR("refused"));
 		add_reason(body, &(struct reason){ "Impossible", 0, 0, err.text });
 	}
-	if (quota_check_alone(&quota, &need, &err) != ERR_OK) {
-		put_text(body, "state", STR("refused"));
-		add_too_small(body, &quota, &need, err.text);
-	} else if (load.waiting_gpus > 0 || !quota_fits(&quota, &load.used, &need)) {
-		if (str_eq_c(json_text(body, "state"), "fits"))
-			put_text(body, "state", STR("waits"));
-		add_reason(
-			body,
-			&(struct reason){
-				"QuotaExceeded", quota_gpus(&need),
-				max_i64(0, quota.gpus - quota_gpus(&load.used)),
-				"wait until the tenant releases GPUs, or have the quota raised" });
-	}
+	put_quota(call, &quota, spec, body);
 	return body;
+}
+
+struct checked {
+	struct call *call;
+	json_t *body; // what the quota says; ours
+};
+
+// The scheduler's reasons after the quota's: all that apply.
+static void add_told(json_t *body, const json_t *told)
+{
+	bool fits = str_eq_c(json_text(body, "state"), "fits");
+	bool is_refused = str_eq_c(json_text(told, "state"), "refused");
+	if (fits || is_refused)
+		put_text(body, "state", json_text(told, "state"));
+	if (fits && json_at(told, "node") != NULL)
+		(void)json_object_set(body, "node", json_at(told, "node"));
+	if (fits && json_at(told, "position") != NULL)
+		(void)json_object_set(body, "position", json_at(told, "position"));
+	(void)json_array_extend(json_object_get(body, "reasons"), json_at(told, "reasons"));
+}
+
+static void on_dry_run(void *arg, const struct http_call_result *result)
+{
+	struct checked *checked = arg;
+	struct call *call = checked->call;
+	json_t *body = checked->body;
+	AUTO(json_decrefp) json_t *told = NULL;
+	bool is_good = result->status == ERR_OK && result->code == 200 &&
+		       json_parse(result->body, &told, NULL) == ERR_OK &&
+		       json_text(told, "state").len > 0 && json_is_array(json_at(told, "reasons"));
+	bool is_gang = result->status == ERR_OK && result->code == 422;
+	if (is_good)
+		add_told(body, told);
+	else if (!str_eq_c(json_text(body, "state"), "refused"))
+		add_reason(body,
+			   &(struct reason){
+				   "NotForetold", 0, 0,
+				   is_gang ? "gangs are not foretold: create it and ask again"
+					   : "the scheduler did not answer; only the quota was "
+					     "counted" });
+	rest_answer(call, body);
+}
+
+static void ask_dry_run(struct call *call, const struct request_spec *spec, json_t *body)
+{
+	struct checked *checked = ARENA_NEW(call->arena, struct checked);
+	AUTO(json_decrefp)
+	json_t *request = view_request_object(spec, call->body, rest_scope(call), STR("dry-run"));
+	call_sign_object(call, request); // whose it is
+	AUTO(json_decrefp) json_t *pod = call->api->pod_of(request);
+	ASSERT(checked != NULL && pod != NULL);
+	*checked = (struct checked){ call, body };
+	struct http_call_request question = {
+		.method = "POST",
+		.path = STR("/dry-run"),
+		.body = json_dump(call->arena, pod),
+		.body_max_bytes = 1 << 20,
+		.on_done = on_dry_run,
+		.arg = checked,
+	};
+	scheduler_ask(call->api, &question);
 }
 
 void handle_quota_check(struct call *call)
@@ -303,5 +403,9 @@ void handle_quota_check(struct call *call)
 		return;
 	}
 	request_fill(call, &spec);
-	rest_answer(call, check_fit(call, &spec, tenant));
+	json_t *body = check_fit(call, &spec, tenant);
+	if (call->api->scheduler == NULL || call->api->pod_of == NULL)
+		rest_answer(call, body);
+	else
+		ask_dry_run(call, &spec, body);
 }

@@ -210,6 +210,9 @@ static const struct schema_field explain_fields[] = {
 	  .doc = "fits, waits, refused, starting, running or ended." },
 	{ "node", SCHEMA_TEXT, .doc = "Where it runs, ran or is starting." },
 	{ "devices", SCHEMA_ANY, .doc = "Ids of the GPUs that the scheduler planned for it." },
+	{ "why", SCHEMA_ANY,
+	  .doc = "{\"term\",\"next\",\"own\",\"other\",\"parts\"}: the term by which its node was "
+		 "better than the next best, and both values; less is better." },
 	{ "position", SCHEMA_INT, .doc = "Place in the queue." },
 	{ "estimate", SCHEMA_ANY, .doc = "{\"from\",\"to\"}: when it may start." },
 	{ "reserved", SCHEMA_ANY,

@@ -33,6 +33,34 @@ static void print_queue(struct cli *cli, const json_t *queue)
 	}
 }
 
+static const struct cli_column part_columns[] = {
+	{ "PART OF IT", "name" },
+	{ "HERE", "own" },
+	{ "THERE", "other" },
+};
+
+// Why it is on its node, by the record of the decision.
+static void print_why(struct cli *cli, const json_t *why)
+{
+	struct str term = json_text(why, "term");
+	const json_t *parts = json_object_get(why, "parts");
+	if (term.len == 0)
+		return;
+	if (str_eq_c(term, "only"))
+		printf("why there: no other node had room for it\n");
+	else if (str_eq_c(term, "kept"))
+		printf("why there: the node was kept for it\n");
+	else if (str_eq_c(term, "name"))
+		printf("why there: as good as %s, and before it by name\n",
+		       cli_cell(cli, why, "next"));
+	else
+		printf("why there: %s is %s, on the next best, %s, %s; less is better\n",
+		       cli_plain(cli, term), cli_cell(cli, why, "own"), cli_cell(cli, why, "next"),
+		       cli_cell(cli, why, "other"));
+	if (json_array_size(parts) > 0)
+		cli_print(cli, parts, part_columns, ARRAY_COUNT(part_columns));
+}
+
 static void print_preemption(struct cli *cli, const json_t *preemption)
 {
 	if (json_text(preemption, "node").len > 0)
@@ -59,6 +87,7 @@ static void print_explain(struct cli *cli, const json_t *answer)
 		printf("node: %s\n", cli_cell(cli, answer, "node"));
 	if (json_array_size(json_at(answer, "devices")) > 0)
 		printf("devices: %s\n", cli_cell(cli, answer, "devices"));
+	print_why(cli, json_at(answer, "why"));
 	if (position > 0)
 		printf("position: %lld\n", (long long)position);
 	if (json_at(answer, "estimate") != NULL)

@@ -3,6 +3,7 @@
 // pod itself says what became of it.
 #include "daemons/scheduler/scheduler.h"
 #include "k8s/path.h"
+#include "sched/why.h"
 #include "sys/log.h"
 #include "sys/mac.h"
 
@@ -134,6 +135,20 @@ static void on_bound(void *arg, const struct k8s_result *result)
 	check_later(bind);
 }
 
+// What people are told who ask later why it is there; it rides on the bind and costs no write.
+static void put_why(struct scheduler *s, const struct sched_decision *decision, struct buf *out)
+{
+	AUTO(buf_done) struct buf text = { .limit = SCHED_WHY_TEXT_MAX_BYTES };
+	struct sched_why why;
+	if (!sched_why_get(s->core, decision->uid, &why))
+		return;
+	sched_why_put(&why, &text);
+	if (!buf_ok(&text))
+		return;
+	buf_put_c(out, ",\"" FEED_WHY_ANNOTATION "\":");
+	buf_put_json(out, buf_str(&text));
+}
+
 static bool put_body(struct scheduler *s, const struct sched_decision *decision, struct buf *out)
 {
 	buf_put_c(out, "{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{\"name\":");
@@ -145,6 +160,7 @@ static bool put_body(struct scheduler *s, const struct sched_decision *decision,
 	// A bind of an earlier leader that arrives late is refused by this (policy
 	// gpuaas-bindings).
 	buf_printf(out, ",\"annotations\":{\"" FEED_TERM_ANNOTATION "\":\"%" PRId64 "\"", s->term);
+	put_why(s, decision, out);
 	if (decision->grant_count > 0) {
 		AUTO(buf_done) struct buf plan = { .limit = 256 * 1024 };
 		char mac[MAC_TEXT_BYTES];

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the scheduler shows: /metrics, /healthz, /readyz, /explain/NAMESPACE/POD, /queues. The first
-// three are open inside the cluster; what names pods, nodes and reasons is for the server alone, by
-// a token that both derive from the plan's key. People ask the server, which checks their rights
-// first.
+// What the scheduler shows: /metrics, /healthz, /readyz, /explain/NAMESPACE/POD, /queues, and POST
+// /dry-run. The first three are open inside the cluster; what names pods, nodes and reasons is for
+// the server alone, by a token that both derive from the plan's key. People ask the server, which
+// checks their rights first.
 #include "base/timefmt.h"
+#include "daemons/scheduler/dryrun.h"
 #include "daemons/scheduler/evict.h"
 #include "daemons/scheduler/tenants.h"
 
@@ -301,7 +302,10 @@ static void on_request(void *arg, struct http_exchange *exchange,
 {
 	static const struct str EXPLAIN = { "/explain/", 9 };
 	struct scheduler *s = arg;
-	if (!str_eq_c(request->method, "GET")) {
+	if (str_eq_c(request->method, "POST") && str_eq_c(request->path, "/dry-run")) {
+		if (may_ask(s, exchange, request))
+			dryrun_begin(s, exchange, request);
+	} else if (!str_eq_c(request->method, "GET")) {
 		respond_error(exchange, 405, "only GET is served here");
 	} else if (str_eq_c(request->path, "/metrics")) {
 		respond_metrics(s, exchange);

@@ -266,6 +266,18 @@ json_t *manifest_job(const json_t *request)
 			      pod_template_of(request, &spec, id)));
 }
 
+json_t *manifest_pod(const json_t *request)
+{
+	json_t *job = manifest_job(request);
+	json_t *pod = json_incref(json_at(job, "spec.template"));
+	json_t *meta = json_object_get(pod, "metadata");
+	ASSERT(meta != NULL);
+	put_text(meta, "namespace", json_text(request, "metadata.namespace"));
+	put_text(meta, "name", json_text(request, "metadata.name"));
+	json_decref(job);
+	return pod;
+}
+
 // ---- drift
 
 bool manifest_is_covered(const json_t *wanted, const json_t *actual)

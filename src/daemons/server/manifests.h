@@ -20,6 +20,7 @@ struct manifest {
 json_t *manifest_namespace(const json_t *tenant);
 void manifest_tenant_parts(const json_t *tenant, struct manifest ret_parts[MANIFEST_TENANT_PARTS]);
 json_t *manifest_job(const json_t *request);
+json_t *manifest_pod(const json_t *request); // as its Job makes it
 
 // Whether everything that wanted names stands in actual with the same value; more is allowed in
 // objects, not in arrays.

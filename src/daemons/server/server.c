@@ -3,6 +3,7 @@
 
 #include "api/views.h"
 #include "daemons/server/controllers.h"
+#include "daemons/server/manifests.h"
 #include "daemons/server/recorder.h"
 #include "net/http_client.h"
 #include "policy/token.h"
@@ -306,6 +307,7 @@ static void fill_api(struct server *server)
 			     .scheduler = server->scheduler,
 			     .scheduler_bearer = str_of(server->scheduler_bearer),
 			     .limits = server->config->limits,
+			     .pod_of = manifest_pod,
 			     .put_metrics = put_metrics,
 			     .not_ready = not_ready,
 			     .arg = server };

@@ -259,15 +259,6 @@ static void free_device(struct device *device)
 	free(device->model);
 }
 
-static void forget_avoided(struct sched *sched, const struct node *node)
-{
-	for (struct pod *pod = queueing_first_waiting(sched); pod != NULL;
-	     pod = queueing_next_waiting(sched, pod)) {
-		if (pod->avoid == node)
-			pod->avoid = NULL;
-	}
-}
-
 void core_node_release(struct sched *sched, struct node *node)
 {
 	bool is_needed = !link_is_empty(&node->pods) || !link_is_empty(&node->nominated);
@@ -281,7 +272,7 @@ void core_node_release(struct sched *sched, struct node *node)
 				sched->touched[i] = sched->touched[--sched->touched_count];
 		}
 	}
-	forget_avoided(sched, node);
+	queueing_forget_avoided(sched, node);
 	reserve_drop_node(sched, node);
 	(void)map_remove(sched->node_by_name, node->name);
 	sched->nodes[node->slot] = NULL;

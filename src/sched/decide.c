@@ -150,11 +150,10 @@ static bool collect(const struct check *check, struct sched_facts *ret_facts)
 	}
 	if (known == 0)
 		(void)facts_add(ret_facts, SCHED_CODE_NO_NODES, 0);
-	queueing_add_facts(check->pod, ret_facts);
-	return fits && !queueing_is_blocked(check->pod);
+	return fits;
 }
 
-bool decide_collect(struct sched *sched, struct pod *pod, struct sched_facts *ret_facts)
+bool decide_collect_nodes(struct sched *sched, struct pod *pod, struct sched_facts *ret_facts)
 {
 	shape_ready(sched, pod->shape);
 	struct affinity *affinity = affinity_new(sched, pod);
@@ -166,6 +165,13 @@ bool decide_collect(struct sched *sched, struct pod *pod, struct sched_facts *re
 	return fits;
 }
 
+bool decide_collect(struct sched *sched, struct pod *pod, struct sched_facts *ret_facts)
+{
+	bool fits = decide_collect_nodes(sched, pod, ret_facts);
+	queueing_add_facts(pod, ret_facts);
+	return fits && !queueing_is_blocked(pod);
+}
+
 // Numbers alone are told again only after a while: each is a write to the API server.
 static void park(struct sched *sched, struct shape *shape, const struct sched_facts *facts)
 {
@@ -175,7 +181,7 @@ static void park(struct sched *sched, struct shape *shape, const struct sched_fa
 	bool is_due = shape->told_ms + FACTS_FRESH_MS <= sched->now_ms;
 	shape_park(sched, shape);
 	reserve_parked(sched, first_pod(shape));
-	preempt_parked(sched, shape);
+	preempt_parked(sched, &shape->again);
 	if (!is_same && !is_first && !is_new_code && !is_due) {
 		shape->is_stale = true;
 	} else if (!is_same) {
@@ -195,7 +201,7 @@ static void hold(struct sched *sched, struct pod *pod, const struct sched_facts 
 	pod_set_facts(pod, facts);
 	pod_wait(sched, pod, PLACE_HELD);
 	reserve_parked(sched, pod);
-	preempt_parked(sched, pod->shape);
+	preempt_parked(sched, &pod->shape->again);
 }
 
 static struct node *find_node(struct sched *sched, struct pod *pod)
@@ -480,7 +486,7 @@ bool sched_explain(struct sched *sched, struct str namespace_, struct str name,
 		gang_explain(sched, pod, &ret->facts);
 	else if (decide_collect(sched, pod, &ret->facts)) // it is about to be decided
 		ret->facts.count = 0;
-	else
+	if (ret->facts.count > 0)
 		preempt_note(sched, pod, &ret->facts);
 	put_seconds(sched, pod, &ret->facts);
 	return true;

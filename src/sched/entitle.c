@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/entitle.h"
 
+#include "sched/sched_queue.h"
+
 static int64_t most_of(const struct entitle *item) { return min_i64(item->wanted, item->limit); }
 
 static int64_t part_of(int64_t whole, int64_t part, int64_t parts)
@@ -78,7 +80,7 @@ void entitle_divide(struct entitle *items, size_t count, int64_t capacity)
 	capacity = max_i64(capacity, 0);
 	for (size_t i = 0; i < count; i++) {
 		ASSERT(items[i].guaranteed >= 0 && items[i].wanted >= 0 && items[i].limit >= 0);
-		ASSERT(items[i].weight >= 0 && items[i].weight <= ENTITLE_WEIGHT_MAX);
+		ASSERT(items[i].weight >= 0 && items[i].weight <= SCHED_WEIGHT_MAX);
 		items[i].deserved = min_i64(items[i].guaranteed, most_of(&items[i]));
 		promised += items[i].deserved;
 	}

@@ -13,6 +13,4 @@ struct entitle {
 	int64_t deserved;                  // out
 };
 
-enum { ENTITLE_WEIGHT_MAX = 1000000 };
-
 void entitle_divide(struct entitle *items, size_t count, int64_t capacity);

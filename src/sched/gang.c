@@ -156,13 +156,6 @@ int64_t gang_spare(const struct gang *gang)
 	return max_i64(gang_running(gang) - max_i64(gang_min(gang), 1), 0);
 }
 
-const struct tree_key *gang_key(const struct pod *pod)
-{
-	const struct gang *gang = gang_of(pod);
-	const struct tree_node *first = gang == NULL ? NULL : tree_first(&gang->waiting);
-	return first == NULL ? &pod->key : first->key;
-}
-
 static const struct member *first_of_group(const struct member *member)
 {
 	const struct link *head = &member->gang->members;
@@ -278,10 +271,12 @@ static void apply(struct sched *sched, struct member *member)
 	}
 }
 
-// Terms or members are others than those for which it was found that they never fit.
+// Terms or members are others than those for which it was found that they never fit, or that nobody
+// can make room for them.
 static void changed(struct sched *sched, struct gang *gang)
 {
 	gang->unfit_gen = 0;
+	gang->asking.again = (struct again){ .failures = 0 };
 	gang_activate(sched, gang);
 }
 

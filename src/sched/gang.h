@@ -15,9 +15,9 @@ struct member {
 	struct link in_gang;
 	struct str *texts; // memory of those of terms
 	struct sched_gang_in terms;
-	bool disagrees; // with the gang's speaker, and is refused for it
-	bool is_extra;  // SCHED_GANG_MAX came before it
-	bool is_due;    // of a try: its sub-group needs it
+	bool disagrees, is_extra; // with the speaker, refused for it; beyond SCHED_GANG_MAX
+	bool is_due;              // of a try: its sub-group needs it
+	size_t group_i;           // of a try
 };
 
 struct part {
@@ -49,13 +49,13 @@ struct gang {
 			       // passed
 	struct sched_fact why; // what of the gang itself they all wait for
 	bool is_told, is_same, are_codes_new; // facts were found; against those before
-	bool is_untold;                       // only numbers differ, and will be told later
-	bool is_stale;                        // nodes changed since the facts were found
-	int64_t told_ms;                      // when they were told last
-	bool was_whole;                       // since its first member came to a node
+	bool is_untold, is_stale; // only numbers differ; nodes changed since: told later
+	int64_t told_ms;          // when they were told last
+	bool was_whole;           // since its first member came to a node
 	int64_t begun_ms;   // since when it has some of its members on nodes, and never had all
 	uint64_t unfit_gen; // sched->gen at which the cluster could never hold it
 	int64_t paced_ms;   // a long search failed; no other before
+	struct gang_asking asking; // others to make room
 };
 
 typedef enum gang_term { // what members may contradict each other in
@@ -84,18 +84,16 @@ struct gangs {
 int64_t gang_min(const struct gang *gang);
 int64_t gang_max(const struct gang *gang);     // INT64_MAX: no bound
 int64_t gang_running(const struct gang *gang); // on nodes and not about to end
-// How many running members may go before the gang falls below its minimum; then all must go.
-int64_t gang_spare(const struct gang *gang);
+int64_t gang_spare(const struct gang *gang);   // of those, before all must go
 static inline struct gang *gang_of(const struct pod *pod)
 {
 	return pod->member == NULL ? NULL : pod->member->gang;
 }
-const struct tree_key *gang_key(const struct pod *pod); // place in the queue, of the whole gang
 struct str gang_topology(const struct gang *gang);
 // Value of the label that members which run have chosen already; data NULL: nobody runs.
 struct str gang_domain(const struct gang *gang, struct str key);
-// How many of those that wait must start together; 0: the gang is not all there.
-int64_t gang_needed(const struct gang *gang);
+int64_t gang_needed(const struct gang *gang); // waiting members that start together; 0: not all
+int64_t gang_milli(const struct gang *gang, int64_t count); // the first of those that wait
 int64_t gang_expiry_ms(const struct gang *gang);
 
 // ---- for pods.c
@@ -133,6 +131,7 @@ int64_t gang_expire_wake_ms(const struct sched *sched);
 struct gang_aim {
 	size_t need, most; // of the waiting members
 	bool is_long;      // all ways may be tried
+	bool is_trial;     // pods are off the ledger for the question
 };
 struct gang_plan {
 	struct pod **pods; // on their nodes, for a try only; to be freed
@@ -141,9 +140,10 @@ struct gang_plan {
 	uint64_t looks;
 	bool is_limited; // by its queue
 };
-// Puts members on nodes. True: they are there, to be confirmed; false: nothing has changed.
+// True: members are on nodes, to be confirmed; false: nothing has changed.
 bool gang_place(struct sched *sched, struct gang *gang, const struct gang_aim *aim,
 		struct gang_plan *ret_plan);
+void gang_unplace(struct sched *sched, struct gang_plan *plan); // nothing has changed
 bool gang_in_domain(const struct check *check, const struct node *node);
 
 void gang_count_codes(const struct sched *sched, size_t counts[SCHED_CODES]); // adds

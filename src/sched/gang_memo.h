@@ -8,7 +8,8 @@
 struct gang_memo { // of what holds for a shape as long as nothing changes on any node
 	uint64_t room_gen, facts_gen; // of sched->load_gen; 0: never
 	int64_t room;                 // how many fit by their amounts
-	int64_t duration_s;           // of the pod that the facts were found for
+	uint64_t preempt_gen;
+	int64_t duration_s, facts_ms; // of the pod that the facts were found for, and when
 	struct sched_facts facts;
 };
 

@@ -91,8 +91,9 @@ static size_t fit_at_most(struct search *s)
 	for (size_t i = 0; i < s->count;) {
 		size_t alike = count_alike(s, i);
 		struct shape *shape = s->pods[i]->shape;
-		int64_t room = s->domain_key.len == 0 ? gang_room(s->sched, shape)
-						      : fit_from(s, shape, 0, (int64_t)alike);
+		bool is_known = s->domain_key.len == 0 && !s->is_trial;
+		int64_t room = is_known ? gang_room(s->sched, shape)
+					: fit_from(s, shape, 0, (int64_t)alike);
 		sum += min_size(alike, (size_t)room);
 		i += alike;
 	}
@@ -101,18 +102,26 @@ static size_t fit_at_most(struct search *s)
 
 // ---- putting pods on nodes for a try
 
+static void count_in_group(struct search *s, const struct pod *pod, int64_t change)
+{
+	if (s->group_count > 0)
+		s->groups[pod->member->group_i].there += change;
+}
+
 static void put(struct search *s, struct pod *pod, struct node *node)
 {
 	pod_put_on(s->sched, pod, node);
 	(void)place_devices(s->sched, pod, node);
 	(void)volumes_assume(s->sched, pod);
 	s->placed++;
+	count_in_group(s, pod, 1);
 }
 
 static void take(struct search *s, struct pod *pod)
 {
 	pod_take_off(s->sched, pod);
 	s->placed--;
+	count_in_group(s, pod, -1);
 }
 
 static void take_all(struct search *s)
@@ -124,32 +133,10 @@ static void take_all(struct search *s)
 	ASSERT(s->placed == 0);
 }
 
-// Whether the member's sub-group has as many on nodes, or due to be, as it needs.
-static bool is_group_met(const struct member *member)
-{
-	const struct link *head = &member->gang->members;
-	int64_t there = 0, least = member->terms.group_min;
-	for (const struct link *at = head->next; at != head && there < least; at = at->next) {
-		const struct member *other = LINK_OF((uintptr_t)at, struct member, in_gang);
-		bool is_there = other->pod->node != NULL && !other->pod->is_terminating;
-		there += (is_there || other->is_due) &&
-			 str_eq(other->terms.group, member->terms.group);
-	}
-	return there >= least;
-}
-
-static void clear_due(const struct search *s)
-{
-	for (size_t i = 0; i < s->count; i++)
-		s->pods[i]->member->is_due = false;
-}
-
 static bool are_groups_met(const struct search *s)
 {
-	const struct link *head = &s->gang->members;
-	bool is_asked = s->has_groups && !s->gang->was_whole;
-	for (const struct link *at = head->next; at != head && is_asked; at = at->next) {
-		if (!is_group_met(LINK_OF((uintptr_t)at, struct member, in_gang)))
+	for (size_t i = 0; i < s->group_count; i++) {
+		if (s->groups[i].there < s->groups[i].least)
 			return false;
 	}
 	return true;
@@ -184,7 +171,8 @@ static struct check check_of(const struct search *s, struct pod *pod, struct aff
 static bool is_greedy_done(struct search *s, bool is_hardest_first)
 {
 	const struct shape *full = NULL; // nothing more of it fits
-	for (size_t k = 0; k < s->count && s->placed < s->most; k++) {
+	for (size_t k = 0; k < s->count && s->placed < s->most && s->looks < GREEDY_LOOKS_MAX;
+	     k++) {
 		struct pod *pod = s->pods[is_hardest_first ? k : s->count - 1 - k];
 		if (pod->shape == full || is_blocked(s, pod))
 			continue;
@@ -192,6 +180,8 @@ static bool is_greedy_done(struct search *s, bool is_hardest_first)
 		struct check check = check_of(s, pod, affinity);
 		struct node *node = queueing_is_blocked(pod) ? NULL : place_best(&check);
 		s->looks += s->sched->slot_count;
+		if (affinity != NULL)
+			s->looks += map_count(s->sched->pod_by_uid);
 		affinity_free(affinity);
 		if (node != NULL)
 			put(s, pod, node);
@@ -216,8 +206,9 @@ static bool put_and_descend(struct search *s, size_t i, struct node *node)
 	put(s, pod, node);
 	if (descend(s, i + 1))
 		return true;
-	for (ways_begin(s, pod, &ways); s->looks < SEARCH_LOOKS_MAX && ways_next(&ways, pod);) {
-		s->looks++;
+	for (ways_begin(s, pod, &ways);
+	     s->deep_looks < SEARCH_LOOKS_MAX && ways_next(&ways, pod);) {
+		s->deep_looks++;
 		if (descend(s, i + 1))
 			return true;
 	}
@@ -235,7 +226,7 @@ static bool try_nodes(struct search *s, size_t i, uint32_t from)
 	for (uint32_t slot = from; slot < s->sched->slot_count && !is_found && !is_blocked;
 	     slot++) {
 		struct node *node = s->sched->nodes[slot];
-		if (++s->looks >= SEARCH_LOOKS_MAX)
+		if (++s->deep_looks >= SEARCH_LOOKS_MAX)
 			break;
 		if (node != NULL && filter_fits(&check, node))
 			is_found = put_and_descend(s, i, node);
@@ -248,7 +239,8 @@ static bool descend(struct search *s, size_t i)
 {
 	if (is_done(s) && (s->placed == s->most || i == s->count))
 		return true;
-	if (i == s->count || s->placed + (s->count - i) < s->need || s->looks >= SEARCH_LOOKS_MAX)
+	if (i == s->count || s->placed == s->most || s->placed + (s->count - i) < s->need ||
+	    s->deep_looks >= SEARCH_LOOKS_MAX)
 		return false;
 	const struct shape *shape = s->pods[i]->shape;
 	size_t skips = s->placed + (s->count - i) - s->need, alike = count_alike(s, i);
@@ -256,7 +248,11 @@ static bool descend(struct search *s, size_t i)
 	bool was_skipped = has_twin && s->pods[i - 1]->node == NULL;
 	uint32_t from = has_twin && !was_skipped ? s->slots[i - 1] : 0;
 	int64_t least = (int64_t)alike - (int64_t)min_size(skips, alike);
-	if (fit_from(s, shape, from, max_i64(least, 1)) < least)
+	uint64_t looks = s->looks;
+	int64_t room = fit_from(s, shape, from, max_i64(least, 1));
+	s->deep_looks += s->looks - looks;
+	s->looks = looks;
+	if (room < least)
 		return false;
 	if (!was_skipped && try_nodes(s, i, from))
 		return true;
@@ -268,7 +264,6 @@ static bool is_search_done(struct search *s)
 	bool is_mixed = count_alike(s, 0) < s->count || is_coupled(s->pods[0]->shape->spec);
 	if (!is_mixed || s->count > SEARCH_PODS_MAX)
 		return false;
-	s->looks = 0;
 	if (descend(s, 0))
 		return true;
 	ASSERT(s->placed == 0);
@@ -385,21 +380,61 @@ static int compare_pods(const void *a, const void *b)
 	return order != 0 ? order : tree_key_cmp(&x->key, &y->key);
 }
 
+// Those that run count; of one that has been whole, members may have ended.
+static void list_groups(struct search *s)
+{
+	const struct link *head = &s->gang->members;
+	struct map *places = map_new(s->sched->seed); // one more than the index
+	s->groups = core_alloc(s->gang->member_count, sizeof *s->groups);
+	for (const struct link *at = head->next; at != head; at = at->next) {
+		struct member *member = LINK_OF((uintptr_t)at, struct member, in_gang);
+		struct str name = member->terms.group;
+		uintptr_t place = (uintptr_t)map_find(places, name);
+		if (place == 0) {
+			place = ++s->group_count;
+			s->groups[place - 1].name = name;
+			(void)map_set(places, name, (void *)place);
+		}
+		struct subgroup *group = &s->groups[place - 1];
+		member->group_i = place - 1;
+		group->least = max_i64(group->least, member->terms.group_min);
+		group->there += member->pod->node != NULL && !member->pod->is_terminating;
+	}
+	map_free(places);
+}
+
+// The first of each sub-group, as many as it needs.
+static void mark_due(struct search *s)
+{
+	int64_t *due = core_alloc(s->group_count, sizeof *due);
+	for (size_t i = 0; i < s->count; i++) {
+		struct member *member = s->pods[i]->member;
+		const struct subgroup *group = &s->groups[member->group_i];
+		member->is_due = group->there + due[member->group_i] < group->least;
+		due[member->group_i] += member->is_due;
+	}
+	free(due);
+}
+
 static void list_pods(struct search *s)
 {
+	bool has_groups = false;
 	s->pods = core_alloc(tree_count(&s->gang->waiting), sizeof(struct pod *));
 	s->slots = core_alloc(tree_count(&s->gang->waiting), sizeof *s->slots);
 	for (struct tree_node *at = tree_first(&s->gang->waiting); at != NULL; at = tree_next(at)) {
 		struct pod *pod = LINK_OF(at, struct pod, in_shape);
 		shape_ready(s->sched, pod->shape);
-		s->has_groups = s->has_groups || pod->member->terms.group_min > 0;
+		has_groups = has_groups || pod->member->terms.group_min > 0;
+		pod->member->is_due = false;
 		s->pods[s->count++] = pod;
 	}
-	clear_due(s);
-	for (size_t i = 0; i < s->count && s->has_groups; i++)
-		s->pods[i]->member->is_due = !is_group_met(s->pods[i]->member);
+	if (has_groups) {
+		list_groups(s);
+		mark_due(s);
+	}
 	qsort(s->pods, s->count, sizeof(struct pod *), compare_pods);
-	clear_due(s);
+	if (s->gang->was_whole) // members may have ended
+		s->group_count = 0;
 }
 
 static void list_placed(const struct search *s, struct gang_plan *ret_plan)
@@ -419,15 +454,18 @@ bool gang_place(struct sched *sched, struct gang *gang, const struct gang_aim *a
 			    .gang = gang,
 			    .need = aim->need,
 			    .most = aim->most,
-			    .is_long = aim->is_long };
+			    .is_long = aim->is_long,
+			    .is_trial = aim->is_trial };
 	bool all = sched->wakes_all, near = sched->wakes_near, volumes = sched->wakes_volumes;
+	bool was_trying = sched->gangs->is_trying;
 	uint64_t apart_gen = sched->apart_gen;
 	struct str topology = gang_topology(gang);
 	*ret_plan = (struct gang_plan){ .count = 0 };
 	list_pods(&s);
 	sched->gangs->is_trying = true;
 	bool is_found = topology.len > 0 ? is_placed_in_domain(&s, topology) : is_placed(&s);
-	sched->gangs->is_trying = false;
+	sched->gangs->is_trying = was_trying;
+	ret_plan->looks = s.looks + s.deep_looks;
 	if (is_found) {
 		list_placed(&s, ret_plan);
 	} else {
@@ -436,10 +474,21 @@ bool gang_place(struct sched *sched, struct gang *gang, const struct gang_aim *a
 		sched->wakes_volumes = volumes;
 		sched->apart_gen = apart_gen;
 		ret_plan->best = s.best;
-		ret_plan->looks = s.looks;
 		ret_plan->is_limited = s.is_limited;
 	}
 	free(s.pods);
 	free(s.slots);
+	free(s.groups);
 	return is_found;
+}
+
+// Only within a question, whose asker restores what is to be woken.
+void gang_unplace(struct sched *sched, struct gang_plan *plan)
+{
+	ASSERT(sched->gangs->is_trying);
+	for (size_t i = plan->count; i > 0; i--)
+		pod_take_off(sched, plan->pods[i - 1]);
+	free(plan->pods);
+	plan->pods = NULL;
+	plan->count = 0;
 }

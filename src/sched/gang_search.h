@@ -7,6 +7,12 @@
 #include "sched/stock.h"
 
 enum { SEARCH_LOOKS_MAX = 1 << 18, SEARCH_PODS_MAX = 256, WAYS_CLASSES_MAX = 8, WAYS_MAX = 64 };
+enum { GREEDY_LOOKS_MAX = 1 << 26 };
+
+struct subgroup { // of the members
+	struct str name;
+	int64_t least, there;
+};
 
 struct search {
 	struct sched *sched;
@@ -14,9 +20,11 @@ struct search {
 	struct pod **pods; // that wait, hardest first, equal shapes together
 	uint32_t *slots;   // where they were put last
 	size_t count, need, most, placed, best;
-	bool has_groups, is_long, is_limited;
+	bool is_long, is_trial, is_limited;
 	struct str domain_key, domain_value;
-	uint64_t looks;
+	struct subgroup *groups; // by member->group_i
+	size_t group_count;
+	uint64_t looks, deep_looks; // in all; of them by the search of all ways, over all domains
 };
 
 // Ways to give a pod devices of its node that are not alike to the gang.

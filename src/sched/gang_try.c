@@ -3,6 +3,7 @@
 #include "sched/gang.h"
 #include "sched/gang_memo.h"
 #include "sched/queueing.h"
+#include "sched/victims.h"
 
 #include <stdlib.h>
 
@@ -13,6 +14,22 @@ static void put_why(const struct gang *gang, struct sched_facts *facts)
 	fact->have = gang->why.have;
 }
 
+// Nothing but what pods take, and what they run for, decides about it.
+static bool is_plain(const struct sched *sched, const struct pod *pod)
+{
+	const struct sched_spec *spec = pod->shape->spec;
+	return pod->head == NULL && !spec_has_volumes(spec) && !affinity_is_special(sched, pod) &&
+	       spec->near_count + spec->apart_count + spec->spread_count == 0;
+}
+
+// Who may not be evicted now may be a moment later.
+static bool is_current(const struct sched *sched, const struct gang_memo *memo)
+{
+	bool is_protected = (facts_codes(&memo->facts) & code_bit(SCHED_CODE_LOWER_PROTECTED)) != 0;
+	return memo->facts_gen == sched->load_gen && memo->preempt_gen == sched->preempt->gen &&
+	       (!is_protected || memo->facts_ms == sched->now_ms);
+}
+
 // Many gangs of equal members may wait; what the nodes say is found once for all of them.
 static void collect(struct sched *sched, const struct gang *gang, struct pod *pod,
 		    struct sched_facts *ret_facts)
@@ -21,14 +38,17 @@ static void collect(struct sched *sched, const struct gang *gang, struct pod *po
 	// A shorter one fits wherever a longer one is not kept away by what is reserved.
 	bool is_shorter = pod->key.duration_s > 0 && pod->key.duration_s < memo->duration_s &&
 			  (facts_codes(&memo->facts) & code_bit(SCHED_CODE_RESERVED)) == 0;
-	bool is_known = memo->facts_gen == sched->load_gen && pod->head == NULL &&
+	bool is_known = is_plain(sched, pod) && is_current(sched, memo) &&
 			(is_shorter || memo->duration_s == pod->key.duration_s);
 	if (!is_known) {
-		(void)decide_collect(sched, pod, &memo->facts);
-		memo->facts_gen = pod->head == NULL ? sched->load_gen : 0;
+		(void)decide_collect_nodes(sched, pod, &memo->facts);
+		memo->facts_gen = is_plain(sched, pod) ? sched->load_gen : 0;
+		memo->preempt_gen = sched->preempt->gen;
+		memo->facts_ms = sched->now_ms;
 		memo->duration_s = pod->key.duration_s;
 	}
 	*ret_facts = memo->facts;
+	queueing_add_facts(pod, ret_facts);
 	if (gang->limited_milli > 0)
 		queueing_add_limits(pod, gang->limited_milli, ret_facts);
 }
@@ -88,6 +108,7 @@ static void park(struct sched *sched, struct gang *gang, const struct sched_fact
 	find_facts(sched, gang);
 	if (why->code == SCHED_CODE_GANG_DOES_NOT_FIT)
 		reserve_parked(sched, LINK_OF(tree_first(&gang->waiting), struct pod, in_shape));
+	preempt_parked(sched, &gang->asking.again);
 	if (gang->is_same)
 		return;
 	if (!gang->are_codes_new && gang->told_ms + FACTS_FRESH_MS > sched->now_ms) {
@@ -126,8 +147,8 @@ int64_t gang_needed(const struct gang *gang)
 	return least > waiting ? 0 : max_i64(least, 1);
 }
 
-// What the first of those that wait would take of their queue together.
-static int64_t milli_of(const struct gang *gang, int64_t count)
+// What they would take of their queue together.
+int64_t gang_milli(const struct gang *gang, int64_t count)
 {
 	int64_t sum = 0;
 	for (struct tree_node *at = tree_first(&gang->waiting); at != NULL && count > 0;
@@ -163,7 +184,7 @@ void gang_try(struct sched *sched, struct gang *gang)
 		gang->paced_ms = 0;
 		return;
 	}
-	gang->limited_milli = plan.is_limited ? milli_of(gang, need) : 0;
+	gang->limited_milli = plan.is_limited ? gang_milli(gang, need) : 0;
 	if (plan.looks >= GANG_LOOKS_PACED)
 		gang->paced_ms = sched->now_ms + GANG_PACE_MS;
 	why = (struct sched_fact){ .code = SCHED_CODE_GANG_DOES_NOT_FIT,

@@ -3,7 +3,8 @@
 // the same or lower priority must fit beside those that are nominated, the pod itself goes there
 // first. Rooms, ports and anti-affinities on the node are kept; other affinities do not see pods
 // that are not there yet.
-#include "sched/parts.h"
+#include "sched/gang.h"
+#include "sched/victims.h"
 
 #include <stdlib.h>
 
@@ -56,11 +57,15 @@ struct kept { // on one node, for pods that go before this one
 };
 
 // Equals wait for those that are nominated, and of these for the ones before them.
-static bool goes_before(const struct pod *kept, const struct pod *pod, const struct node *node)
+static bool goes_before(const struct check *check, const struct pod *kept, const struct node *node)
 {
-	if (kept->key.priority != pod->key.priority || !str_eq(pod->nominated, node->name))
-		return kept->key.priority >= pod->key.priority;
-	return tree_key_cmp(&kept->key, &pod->key) < 0;
+	const struct pod *pod = check->pod;
+	if (gang_of(pod) != NULL && gang_of(kept) == gang_of(pod))
+		return false; // they are placed together
+	bool are_equal = kept->queue == pod->queue && kept->key.priority == pod->key.priority &&
+			 str_eq(pod->nominated, node->name);
+	return are_equal ? tree_key_cmp(&kept->key, &pod->key) < 0
+			 : preempt_goes_before(check->sched, kept, pod);
 }
 
 static void find_kept(const struct check *check, const struct node *node, struct kept *ret)
@@ -70,7 +75,7 @@ static void find_kept(const struct check *check, const struct node *node, struct
 	for (const struct link *at = head->next; at != head && ret->count < SCHED_KEPT_MAX;
 	     at = at->next) {
 		const struct pod *pod = LINK_OF((uintptr_t)at, struct pod, in_nominated);
-		if (pod != check->pod && goes_before(pod, check->pod, node))
+		if (pod != check->pod && goes_before(check, pod, node))
 			ret->pods[ret->count++] = pod;
 	}
 }

@@ -20,14 +20,17 @@ void shape_move_pod(struct pod *pod,
 		    int64_t score); // to its new place, while the shape is not active
 void shape_tell(struct sched *sched, struct shape *shape); // its facts are new
 bool shape_is_static_fit(const struct shape *shape, uint32_t slot);
+void shape_copy_selector(struct arena *arena, struct sched_selector *selector); // its texts, too
 
 // decide.c: facts over all nodes; true when a node has no reason against it
 bool decide_collect(struct sched *sched, struct pod *pod, struct sched_facts *ret_facts);
+// The same without what its queue says.
+bool decide_collect_nodes(struct sched *sched, struct pod *pod, struct sched_facts *ret_facts);
 void decide_lend(struct sched *sched, struct pod *pod, const struct sched_facts *facts,
 		 struct sched_decision *ret); // as a pod that waits or is refused
 
 // pods.c
-struct pod *pod_new(struct sched *sched, const struct sched_pod_in *in); // it is nowhere yet
+struct pod *pod_new(struct sched *sched, const struct sched_pod_in *in);  // it is nowhere yet
 void pod_add_amounts(struct sched *sched, struct pod *pod, int64_t sign); // to its node
 void pod_account(struct sched *sched, struct pod *pod, struct node *node);
 // The two steps of it. The first may be taken back and nobody notices, if the caller restores
@@ -110,9 +113,6 @@ void nominate_set(struct sched *sched, struct pod *pod, struct str node); // emp
 void nominate_link(struct sched *sched, struct pod *pod);                 // it waits
 void nominate_unlink(struct sched *sched, struct pod *pod);               // it waits no longer
 bool nominate_allows(const struct check *check, const struct node *node);
-
-// decide.c: facts over all nodes; true when a node has no reason against it
-bool decide_collect(struct sched *sched, struct pod *pod, struct sched_facts *ret_facts);
 
 // place.c
 struct node *place_best(const struct check *check);                            // NULL: fits nowhere

@@ -33,6 +33,16 @@ struct again { // when a shape asks next whether others can make room
 	uint32_t failures;
 };
 
+struct gang_asking { // the same of a gang, whose members ask together
+	struct again again;
+	size_t kept_count;              // waiting members that have a node kept
+	uint64_t checked_gen, seen_gen; // of the last look whether these will do
+	int64_t checked_ms;
+	bool will_do;
+	uint64_t trial_no; // of the trial that counts its members now
+	int64_t trial_taken;
+};
+
 struct shape {
 	struct arena *arena; // of spec and key
 	const struct sched_spec *spec;
@@ -80,11 +90,11 @@ struct pod {
 	pod_place place;
 	bool is_ours, is_terminating;
 	struct queue *queue;
-	struct queue_user *user; // NULL: its queue has no limit for persons
+	struct queue_user *user; // NULL: its queue has no settings
 	struct link in_home;     // of its queue
 	struct link in_scored;   // while it waits and factors are used
 	struct tree_node in_queue, in_shape;
-	struct node *node;  // assumed or bound
+	struct node *node; // assumed or bound
 	struct why why;
 	struct hold *holds; // what it holds of GPUs that are shared
 	size_t hold_count;

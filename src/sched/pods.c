@@ -60,11 +60,8 @@ static void count_priority(struct sched *sched, int64_t value, int change)
 		ASSERT(change > 0);
 		if (i == sched->priority_cap) {
 			size_t cap = max_size(8, 2 * sched->priority_cap);
-			struct priority *grown = core_alloc(cap, sizeof *grown);
-			if (i > 0)
-				memcpy(grown, sched->priorities, i * sizeof *grown);
-			free(sched->priorities);
-			sched->priorities = grown;
+			sched->priorities =
+				core_grow(sched->priorities, i, cap, sizeof *sched->priorities);
 			sched->priority_cap = cap;
 		}
 		sched->priorities[sched->priority_count++] = (struct priority){ value, 0 };
@@ -200,7 +197,7 @@ void pod_wait(struct sched *sched, struct pod *pod, pod_place place)
 		link_add(place == PLACE_HELD ? &sched->held : &sched->backoff, &pod->in_place);
 	if (place == PLACE_SHAPE && link_is_in(&pod->shape->in_parked)) {
 		reserve_parked(sched, pod); // it may stand before those that were there
-		preempt_parked(sched, pod->shape);
+		preempt_parked(sched, &pod->shape->again);
 		if (reserve_passes(sched, pod))
 			shape_activate(sched, pod->shape);
 	}

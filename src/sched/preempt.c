@@ -3,8 +3,8 @@
 // kept yet, in queue order; if nobody can make room it asks again when something has changed, less
 // and less often. A node that was chosen is kept (nominate.c) as long as the pod will fit there
 // when those that leave have left.
+#include "sched/gang_preempt.h"
 #include "sched/queueing.h"
-#include "sched/victims.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,10 +15,7 @@ enum {
 	LAST_AGAIN_DOUBLINGS = 5,
 	TRIES_A_TURN = 16,
 	PACE_MS = 1000,
-	CHECK_MS = 5000,
 	TOLD_MAX_MS = 60000, // how long the API server's word is believed where nothing leaves
-	HEIRS_MAX = 4096,
-	HEIR_MS = 3600 * 1000,
 	MINUTE_MS = 60000,
 	NAME_MAX_BYTES = 1024
 };
@@ -27,9 +24,11 @@ struct preempt *preempt_new(uint64_t seed)
 {
 	struct preempt *preempt = core_alloc(1, sizeof *preempt);
 	preempt->budgets = map_new(seed);
+	preempt->budget_spaces = map_new(seed);
 	preempt->heirs = map_new(seed);
 	preempt->due_ms = INT64_MAX;
 	link_head_init(&preempt->keeps);
+	link_head_init(&preempt->telling);
 	return preempt;
 }
 
@@ -41,7 +40,7 @@ void preempt_free(struct preempt *preempt)
 	for (size_t i = 0; map_next(preempt->heirs, &i, &key, &heir);)
 		free(heir);
 	map_free(preempt->heirs);
-	budgets_free(preempt->budgets);
+	budgets_free(preempt);
 	free(preempt);
 }
 
@@ -72,156 +71,7 @@ void sched_preempt_set(struct sched *sched, const struct sched_preempt_rules *ru
 	preempt->gen++;
 }
 
-// ---- the place in the queue of pods that were evicted
-
-struct owner_key {
-	uint64_t parts[2];
-};
-
-static struct owner_key owner_key_of(struct str namespace_, uint64_t owner)
-{
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
-	for (size_t i = 0; i < namespace_.len; i++)
-		hash = (hash ^ (unsigned char)namespace_.data[i]) * UINT64_C(0x100000001b3);
-	return (struct owner_key){ { hash, owner } };
-}
-
-static struct str key_text(const struct owner_key *key)
-{
-	return (struct str){ (const char *)key->parts, sizeof key->parts };
-}
-
-static void drop_old_heirs(struct sched *sched)
-{
-	struct preempt *preempt = sched->preempt;
-	struct str key;
-	void *value;
-	for (size_t i = 0; map_next(preempt->heirs, &i, &key, &value);) {
-		if (((struct heir *)value)->since_ms + HEIR_MS > sched->now_ms)
-			continue;
-		free(value);
-		(void)map_remove(preempt->heirs, key);
-	}
-}
-
-void preempt_bequeath(struct sched *sched, const struct pod *pod)
-{
-	struct preempt *preempt = sched->preempt;
-	struct owner_key key = owner_key_of(pod->key.namespace_, pod->stay.owner);
-	if (pod->stay.owner == 0)
-		return;
-	struct heir *heir = map_find(preempt->heirs, key_text(&key));
-	if (heir == NULL) {
-		if (map_count(preempt->heirs) >= HEIRS_MAX)
-			drop_old_heirs(sched);
-		if (map_count(preempt->heirs) >= HEIRS_MAX)
-			return;
-		heir = core_alloc(1, sizeof *heir);
-		heir->created_s = pod->key.created_s;
-		(void)map_set(preempt->heirs, key_text(&key), heir);
-	}
-	heir->created_s = min_i64(heir->created_s, pod->key.created_s);
-	heir->since_ms = sched->now_ms;
-	heir->count++;
-}
-
-static bool take_heir(struct sched *sched, struct str namespace_, uint64_t owner,
-		      int64_t *ret_created_s)
-{
-	struct preempt *preempt = sched->preempt;
-	struct owner_key key = owner_key_of(namespace_, owner);
-	struct heir *heir = owner == 0 ? NULL : map_find(preempt->heirs, key_text(&key));
-	if (heir == NULL)
-		return false;
-	*ret_created_s = heir->created_s;
-	if (--heir->count == 0) {
-		(void)map_remove(preempt->heirs, key_text(&key));
-		free(heir);
-	}
-	return true;
-}
-
-int64_t preempt_inherit(struct sched *sched, const struct sched_pod_in *in)
-{
-	int64_t created_s = in->created_s;
-	if (in->node.len == 0 && !in->is_terminating)
-		(void)take_heir(sched, in->namespace_, in->stay.owner, &created_s);
-	return min_i64(created_s, in->created_s);
-}
-
 // ---- nodes that are kept
-
-static void free_keep(struct pod *pod)
-{
-	link_drop(&pod->keep->in_keeps);
-	free(pod->keep);
-	pod->keep = NULL;
-}
-
-static void new_keep(struct sched *sched, struct pod *pod, bool is_own)
-{
-	ASSERT(pod->keep == NULL && pod->state == SCHED_STATE_WAITING);
-	pod->keep = core_alloc(1, sizeof *pod->keep);
-	*pod->keep = (struct keep){ .pod = pod,
-				    .is_own = is_own,
-				    .since_ms = sched->now_ms,
-				    .check_ms = sched->now_ms + CHECK_MS };
-	link_add(&sched->preempt->keeps, &pod->keep->in_keeps);
-}
-
-bool preempt_makes_room(const struct sched *sched, const struct pod *pod, const struct node *node)
-{
-	bool has_made = pod->keep != NULL && pod->keep->has_victims;
-	return (has_made && str_eq(pod->nominated, node->name)) || sched->preempt->trying == pod;
-}
-
-struct pod *preempt_kept(struct sched *sched, const struct shape *shape, const struct node *node,
-			 const struct pod *after)
-{
-	const struct link *head = &sched->preempt->keeps;
-	const struct link *at = after == NULL ? head->next : after->keep->in_keeps.next;
-	for (; at != head; at = at->next) {
-		struct pod *pod = LINK_OF((uintptr_t)at, struct keep, in_keeps)->pod;
-		const struct node *kept = map_find(sched->node_by_name, pod->nominated);
-		if (pod->shape == shape && kept != NULL && (node == NULL || node == kept) &&
-		    shape_is_static_fit(shape, kept->slot) && filter_has_room(sched, shape, kept))
-			return pod;
-	}
-	return NULL;
-}
-
-bool preempt_is_kept_from(const struct pod *pod, const struct node *node)
-{
-	const struct link *head = &node->nominated;
-	for (const struct link *at = head->next; at != head; at = at->next) {
-		const struct pod *kept = LINK_OF((uintptr_t)at, struct pod, in_nominated);
-		if (kept != pod && kept->keep != NULL && kept->keep->has_victims &&
-		    kept->key.priority >= pod->key.priority)
-			return true;
-	}
-	return false;
-}
-
-bool preempt_keeps(const struct pod *pod) { return pod->keep != NULL && pod->keep->is_own; }
-
-void preempt_nominated(struct sched *sched, struct pod *pod)
-{
-	ASSERT(!preempt_keeps(pod));
-	if (pod->keep != NULL)
-		free_keep(pod);
-	if (is_on(sched) && pod->nominated.len > 0 && pod->state == SCHED_STATE_WAITING)
-		new_keep(sched, pod, false);
-}
-
-void preempt_leave(struct sched *sched, struct pod *pod)
-{
-	if (pod->keep == NULL)
-		return;
-	bool is_own = pod->keep->is_own;
-	free_keep(pod);
-	if (is_own)
-		nominate_set(sched, pod, STR(""));
-}
 
 static void lend(const struct pod *pod, sched_verb verb, struct sched_decision *ret)
 {
@@ -242,17 +92,26 @@ static bool holds(struct sched *sched, struct keep *keep)
 	if (!is_new && sched->now_ms < keep->check_ms)
 		return true;
 	keep->checked_gen = gen_of(sched);
-	keep->check_ms = sched->now_ms + CHECK_MS;
+	keep->check_ms = sched->now_ms + KEEP_CHECK_MS;
 	if (keep->is_own && queueing_is_blocked(pod)) // it could not use it
 		return false;
-	if (node != NULL && victims_will_fit(sched, pod, node))
+	bool will_do = node != NULL &&
+		       (pod->member != NULL ? gang_preempt_holds(sched, gang_of(pod))
+					    : victims_will_fit(sched, pod, node));
+	if (will_do)
 		return true;
 	return !keep->is_own && sched->now_ms < keep->since_ms + TOLD_MAX_MS;
 }
 
+// A gang asks for all of its members together.
+static struct again *again_of(const struct pod *pod)
+{
+	return pod->member != NULL ? &pod->member->gang->asking.again : &pod->shape->again;
+}
+
 static void put_off(struct sched *sched, struct pod *pod, int64_t until_ms)
 {
-	struct again *again = &pod->shape->again;
+	struct again *again = again_of(pod);
 	again->gen = gen_of(sched);
 	again->tried_ms = sched->now_ms;
 	again->due_ms = until_ms;
@@ -269,12 +128,13 @@ static bool give_up_one(struct sched *sched, struct sched_decision *ret)
 			continue;
 		pod->vain_count += keep->has_victims;
 		pod->again_ms = sched->now_ms + (FIRST_AGAIN_MS << min_i64(pod->vain_count, 10));
-		free_keep(pod);
+		keep_free(pod);
 		nominate_set(sched, pod, STR(""));
 		pod->told_hash = 0; // it waits for other reasons now
 		pod_tell(sched, pod);
-		put_off(sched, pod, sched->now_ms + FIRST_AGAIN_MS);
-		sched->preempt->due_ms = min_i64(sched->preempt->due_ms, pod->shape->again.due_ms);
+		if (pod->member == NULL || gang_of(pod)->asking.kept_count == 0) // once for all
+			put_off(sched, pod, sched->now_ms + FIRST_AGAIN_MS);
+		sched->preempt->due_ms = min_i64(sched->preempt->due_ms, again_of(pod)->due_ms);
 		lend(pod, SCHED_NOMINATE, ret);
 		return true;
 	}
@@ -321,7 +181,7 @@ void preempt_mark(struct sched *sched, struct pod *victim, const struct pod *pod
 		.uid = victim->uid,
 		.namespace_ = victim->key.namespace_,
 		.name = victim->key.name,
-		.priority = victim->key.priority,
+		.node = victim->node->name,
 		.gpu_count = spec->gpu_count,
 		.lost_ms = victims_lost_ms(sched, victim),
 		.grace_s = victim->stay.grace_s == 0 ? SCHED_GRACE_S : victim->stay.grace_s,
@@ -329,13 +189,13 @@ void preempt_mark(struct sched *sched, struct pod *victim, const struct pod *pod
 				queues_are_used(sched->queueing->queues),
 		.is_guarded = budget != NULL,
 	};
-	if (budget != NULL)
+	if (budget_count == 1) // of several the API server lets nobody go
 		budget->left--;
 	victim->fate = core_alloc(1, sizeof *victim->fate + for_whom.len);
 	char *copy = (char *)(victim->fate + 1);
 	memcpy(copy, text, for_whom.len);
 	victim->fate->for_whom = (struct str){ copy, for_whom.len };
-	victim->fate->asked_ms = victim->leaving_ms = sched->now_ms;
+	victim->leaving_ms = sched->now_ms;
 	preempt_bequeath(sched, victim);
 	pod_expect(sched, victim, victim->bound_ms);
 }
@@ -346,37 +206,85 @@ static int compare_guarded(const void *a, const void *b)
 	return (int)y->is_guarded - (int)x->is_guarded;
 }
 
-static void decide(struct sched *sched, struct pod *pod, const struct choice *choice,
-		   struct sched_decision *ret)
+static void mark_all(struct sched *sched, const struct pod *pod, const struct choice *choice)
 {
 	struct preempt *preempt = sched->preempt;
-	struct sched_facts facts;
-	if (pod->keep != NULL)
-		free_keep(pod);
 	for (size_t i = 0; i < choice->count; i++)
 		preempt_mark(sched, choice->pods[i], pod, i);
 	// Those that may be refused are asked first, so that nobody leaves in vain.
 	if (choice->count > 1)
 		qsort(preempt->victims, choice->count, sizeof preempt->victims[0], compare_guarded);
 	preempt->tokens_milli -= 1000 * (int64_t)choice->count;
-	nominate_set(sched, pod, choice->node->name);
-	new_keep(sched, pod, true);
-	pod->keep->has_victims = choice->count > 0;
-	core_touch(sched, choice->node); // equals that were nominated there go behind it
-	(void)decide_collect(sched, pod, &facts);
+}
+
+static void keep_for(struct sched *sched, struct pod *pod, struct node *node, bool has_victims)
+{
+	if (pod->keep != NULL)
+		keep_free(pod);
+	nominate_set(sched, pod, node->name);
+	keep_new(sched, pod, true);
+	pod->keep->has_victims = has_victims;
+	core_touch(sched, node); // equals that were nominated there go behind it
+}
+
+static void lend_kept(struct sched *sched, struct pod *pod, struct sched_decision *ret)
+{
+	struct sched_facts facts;
+	if (pod->member == NULL || !gang_told(pod, &facts))
+		(void)decide_collect(sched, pod, &facts);
 	decide_lend(sched, pod, &facts, ret);
-	ret->verb = choice->count > 0 ? SCHED_EVICT : SCHED_NOMINATE;
-	ret->node = choice->node->name;
-	ret->victims = preempt->victims;
-	ret->victim_count = choice->count;
+	ret->verb = SCHED_NOMINATE;
+	ret->node = pod->nominated;
+}
+
+static void lend_victims(struct sched *sched, size_t count, struct sched_decision *ret)
+{
+	ret->verb = count > 0 ? SCHED_EVICT : SCHED_NOMINATE;
+	ret->victims = sched->preempt->victims;
+	ret->victim_count = count;
+}
+
+static void decide(struct sched *sched, struct pod *pod, const struct choice *choice,
+		   struct sched_decision *ret)
+{
+	mark_all(sched, pod, choice);
+	keep_for(sched, pod, choice->node, choice->count > 0);
+	lend_kept(sched, pod, ret);
+	lend_victims(sched, choice->count, ret);
+}
+
+// One decision has the victims; the nodes of the other members come out right after it.
+static void decide_gang(struct sched *sched, const struct gang_choice *choice,
+			struct sched_decision *ret)
+{
+	struct pod *first = choice->pods[0];
+	size_t count = choice->victims.count;
+	mark_all(sched, first, &choice->victims);
+	for (size_t i = 0; i < choice->count; i++) {
+		keep_for(sched, choice->pods[i], choice->nodes[i], count > 0);
+		if (i > 0)
+			link_add(&sched->preempt->telling, &choice->pods[i]->keep->in_telling);
+	}
+	lend_kept(sched, first, ret);
+	lend_victims(sched, count, ret);
+}
+
+static bool tell_one(struct sched *sched, struct sched_decision *ret)
+{
+	struct link *telling = &sched->preempt->telling;
+	if (link_is_empty(telling))
+		return false;
+	struct keep *keep = LINK_OF(telling->next, struct keep, in_telling);
+	link_drop(&keep->in_telling);
+	lend_kept(sched, keep->pod, ret);
+	return true;
 }
 
 // ---- whose turn it is
 
-// When the shape asks again: with the first change, but not too often.
-static int64_t due_ms(const struct sched *sched, const struct shape *shape)
+// When it asks again: with the first change, but not too often.
+static int64_t due_ms(const struct sched *sched, const struct again *again)
 {
-	const struct again *again = &shape->again;
 	if (again->failures == 0 || again->gen == gen_of(sched))
 		return again->due_ms;
 	int64_t pause_ms = FIRST_AGAIN_MS << min_i64(again->failures - 1, LAST_AGAIN_DOUBLINGS);
@@ -399,8 +307,8 @@ static struct pod *first_with_turn(const struct shape *shape)
 
 bool preempt_may_ask(const struct pod *pod)
 {
-	return pod->is_ours && pod->member == NULL && !pod->stay.never_preempts &&
-	       pod->vain_count < VAIN_MAX && !queueing_is_blocked(pod);
+	return pod->is_ours && !pod->stay.never_preempts && pod->vain_count < VAIN_MAX &&
+	       !queueing_is_blocked(pod);
 }
 
 struct turn {
@@ -413,8 +321,8 @@ static void stand(struct sched *sched, struct turn *turn, struct pod *pod)
 	if (pod == NULL || pod->keep != NULL || !preempt_may_ask(pod) ||
 	    !(pod_has_lower(sched, pod->key.priority) || queues_are_used(sched->queueing->queues)))
 		return;
-	int64_t at_ms =
-		max_i64(due_ms(sched, pod->shape), pod->since_ms + sched->preempt->rules.delay_ms);
+	int64_t at_ms = max_i64(due_ms(sched, again_of(pod)),
+				pod->since_ms + sched->preempt->rules.delay_ms);
 	at_ms = max_i64(at_ms, pod->again_ms);
 	if (at_ms > sched->now_ms)
 		turn->next_ms = min_i64(turn->next_ms, at_ms);
@@ -429,34 +337,79 @@ static struct turn find_turn(struct sched *sched)
 		stand(sched, &turn, first_with_turn(LINK_OF(at, struct shape, in_parked)));
 	for (struct link *at = sched->held.next; at != &sched->held; at = at->next)
 		stand(sched, &turn, LINK_OF(at, struct pod, in_place));
+	const struct link *gangs = &sched->gangs->parked;
+	for (const struct link *at = gangs->next; at != gangs; at = at->next) {
+		const struct gang *gang = LINK_OF((uintptr_t)at, struct gang, in_parked);
+		if (gang->why.code == SCHED_CODE_GANG_DOES_NOT_FIT && gang->asking.kept_count == 0)
+			stand(sched, &turn,
+			      LINK_OF(tree_first(&gang->waiting), struct pod, in_shape));
+	}
 	return turn;
 }
 
 static void look_again(struct sched *sched, struct pod *pod)
 {
+	if (pod->member != NULL) {
+		gang_activate(sched, pod->member->gang);
+		return;
+	}
 	pod_wait(sched, pod, PLACE_SHAPE);
 	shape_activate(sched, pod->shape);
+}
+
+static bool was_protected(const struct pod *pod)
+{
+	struct sched_facts facts;
+	if (pod->member != NULL)
+		return gang_told(pod, &facts) &&
+		       (facts_codes(&facts) & code_bit(SCHED_CODE_LOWER_PROTECTED)) != 0;
+	const struct sched_facts *own = pod->facts != NULL ? pod->facts : &pod->shape->facts;
+	return (facts_codes(own) & code_bit(SCHED_CODE_LOWER_PROTECTED)) != 0;
+}
+
+static void fail(struct sched *sched, struct pod *pod)
+{
+	bool is_again = again_of(pod)->failures > 0;
+	put_off(sched, pod, victims_ripe_ms(sched, pod));
+	if (is_again && was_protected(pod)) // who was protected may be so no longer
+		look_again(sched, pod);
+}
+
+// Whether so many may be evicted now.
+static bool is_paid(struct sched *sched, struct pod *pod, size_t count)
+{
+	int64_t at_ms = tokens_due_ms(sched, count);
+	if (at_ms > sched->now_ms)
+		put_off(sched, pod, at_ms);
+	else
+		*again_of(pod) = (struct again){ .due_ms = 0 };
+	return at_ms <= sched->now_ms;
+}
+
+static bool try_gang(struct sched *sched, struct pod *pod, struct sched_decision *ret)
+{
+	struct gang_choice choice;
+	if (!gang_preempt_choose(sched, gang_of(pod), &choice)) {
+		fail(sched, pod);
+		return false;
+	}
+	bool is_done = is_paid(sched, pod, choice.victims.count);
+	if (is_done)
+		decide_gang(sched, &choice, ret);
+	gang_preempt_free(&choice);
+	return is_done;
 }
 
 static bool try_pod(struct sched *sched, struct pod *pod, struct sched_decision *ret)
 {
 	struct choice choice;
 	victims_choose(sched, pod, &choice);
-	const struct sched_facts *facts = pod->facts != NULL ? pod->facts : &pod->shape->facts;
-	bool is_again = pod->shape->again.failures > 0;
-	bool was_protected = (facts_codes(facts) & code_bit(SCHED_CODE_LOWER_PROTECTED)) != 0;
 	if (choice.node == NULL) {
-		put_off(sched, pod, victims_ripe_ms(sched, pod));
-		if (is_again && was_protected) // who was protected may be so no longer
-			look_again(sched, pod);
+		fail(sched, pod);
 		return false;
 	}
-	int64_t at_ms = tokens_due_ms(sched, choice.count);
-	if (at_ms > sched->now_ms) {
-		put_off(sched, pod, at_ms);
+	if (!is_paid(sched, pod, choice.count))
 		return false;
-	}
-	pod->shape->again = (struct again){ .due_ms = 0 };
 	decide(sched, pod, &choice, ret);
 	return true;
 }
@@ -466,7 +419,7 @@ bool preempt_next(struct sched *sched, struct sched_decision *ret)
 	struct preempt *preempt = sched->preempt;
 	if (!is_on(sched))
 		return false;
-	if (give_up_one(sched, ret))
+	if (tell_one(sched, ret) || give_up_one(sched, ret))
 		return true;
 	if (sched->now_ms < preempt->due_ms && preempt->seen_gen == gen_of(sched))
 		return false;
@@ -479,7 +432,8 @@ bool preempt_next(struct sched *sched, struct sched_decision *ret)
 		if (turn.pod == NULL)
 			return false;
 		preempt->due_ms = sched->now_ms;
-		if (try_pod(sched, turn.pod, ret))
+		if (turn.pod->member != NULL ? try_gang(sched, turn.pod, ret)
+					     : try_pod(sched, turn.pod, ret))
 			return true;
 	}
 	preempt->pace_ms = preempt->due_ms = sched->now_ms + PACE_MS;
@@ -488,9 +442,9 @@ bool preempt_next(struct sched *sched, struct sched_decision *ret)
 
 void preempt_changed(struct sched *sched) { sched->preempt->gen++; }
 
-void preempt_parked(struct sched *sched, struct shape *shape)
+void preempt_parked(struct sched *sched, const struct again *again)
 {
-	int64_t at_ms = max_i64(shape->again.due_ms, sched->preempt->pace_ms);
+	int64_t at_ms = max_i64(again->due_ms, sched->preempt->pace_ms);
 	if (is_on(sched))
 		sched->preempt->due_ms = min_i64(sched->preempt->due_ms, at_ms);
 }
@@ -519,7 +473,7 @@ void sched_evict_failed(struct sched *sched, struct str uid, int64_t now_ms)
 	free(pod->fate);
 	pod->fate = NULL;
 	pod->spared_ms = sched->now_ms + SPARE_MS;
-	(void)take_heir(sched, pod->key.namespace_, pod->stay.owner, &created_s);
+	(void)heir_take(sched, pod->key.namespace_, pod->stay.owner, &created_s);
 	pod_expect(sched, pod, pod->bound_ms);
 	sched->preempt->gen++;
 }

@@ -17,7 +17,7 @@ struct sched_preempt_rules {
 	int64_t delay_ms;             // how long a pod waits before others must leave for it
 	int64_t evictions_per_minute; // at most; 0: no limit
 };
-enum { SCHED_GRACE_S = 30, SCHED_VICTIMS_MAX = 128 };
+enum { SCHED_GRACE_S = 30, SCHED_VICTIMS_MAX = 1024 };
 
 struct sched_stay {            // of a pod: what its eviction costs, what it may do to others
 	int64_t checkpoint_ms; // its work is safe up to then, by the clock of sched_next; 0: none
@@ -27,8 +27,8 @@ struct sched_stay {            // of a pod: what its eviction costs, what it may
 	bool is_evicted;       // the API server says that it leaves for another pod
 };
 struct sched_victim {
-	struct str uid, namespace_, name;
-	int64_t priority, gpu_count;
+	struct str uid, namespace_, name, node;
+	int64_t gpu_count;
 	int64_t lost_ms; // it has run since its checkpoint
 	int64_t grace_s;
 	bool is_reclaimed; // by a queue below what is its own, whatever the priorities

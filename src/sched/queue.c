@@ -202,11 +202,12 @@ static void set_half_life(struct queues *queues, struct queue *queue)
 	queue->half_life_s = queue->in.half_life_s < 0
 				     ? half_life_s
 				     : min_i64(queue->in.half_life_s, SHARE_HALF_LIFE_MAX_S);
-	if (!is_new && queue->share.half_life_s == half_life_s)
-		return;
-	int64_t had_milli_s = is_new ? queue->in.used_milli_s : usage_share_milli_s(&queue->share);
-	usage_share_init(&queue->share, half_life_s, queues->now_ms);
-	usage_share_set_milli_s(&queue->share, had_milli_s);
+	if (is_new) {
+		usage_share_init(&queue->share, half_life_s, queues->now_ms);
+		usage_share_set_milli_s(&queue->share, queue->in.used_milli_s);
+	} else if (queue->share.half_life_s != half_life_s) {
+		usage_share_repace(&queue->share, half_life_s);
+	}
 }
 
 static void hang_in(struct queues *queues)
@@ -321,10 +322,24 @@ void queues_divide(struct queues *queues)
 	queues->is_undivided = false;
 }
 
+// What they held up to now counts by the tree as it was.
+static void advance_all(struct queues *queues)
+{
+	struct str name;
+	void *queue;
+	if (queues->common.parent != NULL)
+		queue_advance(queues, &queues->common);
+	for (size_t i = 0; map_next(queues->by_name, &i, &name, &queue);) {
+		if (((struct queue *)queue)->parent != NULL)
+			queue_advance(queues, queue);
+	}
+}
+
 void queues_settle(struct queues *queues)
 {
 	if (!queues->is_stale)
 		return;
+	advance_all(queues);
 	queues->root.used_milli = queues->root.wanted_milli = queues->root.guaranteed_milli = 0;
 	list_all(queues);
 	hang_in(queues);

@@ -15,7 +15,7 @@
 #include "sched/tree.h"
 #include "sched/usage_share.h"
 
-struct queue_user { // one person in a queue with a limit for persons
+struct queue_user { // one person in a queue with settings
 	struct str name;
 	int64_t used_milli;
 	size_t pod_count; // references
@@ -42,7 +42,9 @@ struct queue {
 	uint64_t claim_no;
 	struct usage_share share;
 	int64_t permille, permille_ms; // of queueing_factors, for one instant
-	struct map *users;             // name -> struct queue_user
+	share_size users_had;          // the same, of all its persons
+	int64_t users_ms;
+	struct map *users; // name -> struct queue_user
 	// For queueing.c.
 	struct link pods;     // that belong to it, by in_home
 	struct tree waiting;  // its waiting pods
@@ -87,11 +89,6 @@ struct queue_user *queue_user_get(struct queue *queue, struct str name); // made
 
 // Whether with so much more it stays within what is guaranteed, at each level up to the top.
 bool queue_is_within(const struct queue *queue, int64_t milli);
-static inline bool queue_is_over_guarantee(const struct queue *queue)
-{
-	return queue->used_milli > queue->guaranteed_milli;
-}
-static inline int64_t queue_allocated(const struct queue *queue) { return queue->used_milli; }
 // The first on the way up whose limit so much more would pass; NULL: none.
 struct queue *queue_full(struct queue *queue, int64_t milli);
 // Which one's turn it is by what both and those above them have had: <0: a's.

@@ -154,26 +154,35 @@ static int64_t path_permille(struct queues *queues, struct queue *queue)
 	return queue->permille;
 }
 
-static int64_t user_permille(const struct queues *queues, const struct pod *pod)
+static share_size had_of(const struct queues *queues, struct queue_user *user)
 {
-	share_size all = 0, own = 0;
-	int64_t count = 0;
-	struct str name;
-	void *value;
-	if (pod->user == NULL)
-		return PERMILLE;
-	for (size_t i = 0; map_next(pod->queue->users, &i, &name, &value);) {
-		struct queue_user *user = value;
-		usage_share_advance(&user->share, user->used_milli, queues->now_ms);
-		share_size had = usage_share_size(&user->share, user->used_milli);
-		all += had / PERMILLE;
-		own = user == pod->user ? had / PERMILLE : own;
-		count++;
-	}
-	return permille_of(own, all, 1, count);
+	usage_share_advance(&user->share, user->used_milli, queues->now_ms);
+	return usage_share_size(&user->share, user->used_milli) / PERMILLE;
 }
 
-bool queueing_factors(struct sched *sched, const struct pod *pod, int64_t ret_values[SCHED_FACTORS])
+static share_size users_had(const struct queues *queues, struct queue *queue)
+{
+	struct str name;
+	void *user;
+	if (queue->users_ms == queues->now_ms + 1)
+		return queue->users_had;
+	queue->users_ms = queues->now_ms + 1;
+	queue->users_had = 0;
+	for (size_t i = 0; map_next(queue->users, &i, &name, &user);)
+		queue->users_had += had_of(queues, user);
+	return queue->users_had;
+}
+
+static int64_t user_permille(const struct queues *queues, const struct pod *pod)
+{
+	if (pod->user == NULL)
+		return PERMILLE;
+	share_size all = users_had(queues, pod->queue), own = had_of(queues, pod->user);
+	return permille_of(own, all, 1, (int64_t)map_count(pod->queue->users));
+}
+
+bool queueing_factors(struct sched *sched, const struct pod *pod, int64_t ret_values[SCHED_FACTORS],
+		      int64_t *ret_score)
 {
 	struct queueing *queueing = sched->queueing;
 	const struct sched_factors *factors = &queueing->factors;
@@ -191,7 +200,7 @@ bool queueing_factors(struct sched *sched, const struct pod *pod, int64_t ret_va
 	}
 	if (pod->deadline_s > 0)
 		facts.last_start_s = pod->deadline_s - pod->key.duration_s - now_s;
-	(void)factors_score(factors, &facts, ret_values);
+	*ret_score = factors_score(factors, &facts, ret_values);
 	return true;
 }
 
@@ -259,7 +268,8 @@ bool sched_queue_explain(struct sched *sched, struct str namespace_, struct str 
 					  .priority = pod->key.priority,
 					  .score = pod->key.score };
 	ret->is_within = queue_is_within(pod->queue, 1);
-	ret->has_factors = queueing_factors(sched, pod, ret->values);
+	int64_t score_now;
+	ret->has_factors = queueing_factors(sched, pod, ret->values, &score_now);
 	for (int i = 0; i < SCHED_FACTORS; i++)
 		ret->weights[i] = sched->queueing->factors.weights[i];
 	return true;

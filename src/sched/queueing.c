@@ -138,9 +138,9 @@ static void use_person(struct sched *sched, struct pod *pod, int64_t milli)
 	int64_t now_ms = sched->queueing->queues->now_ms;
 	if (user == NULL)
 		return;
-	if (user->share.half_life_s != pod->queue->half_life_s)
-		usage_share_init(&user->share, pod->queue->half_life_s, now_ms);
 	usage_share_advance(&user->share, user->used_milli, now_ms);
+	if (user->share.half_life_s != pod->queue->half_life_s)
+		usage_share_repace(&user->share, pod->queue->half_life_s);
 	user->used_milli += milli;
 	ASSERT(user->used_milli >= 0);
 }
@@ -172,10 +172,8 @@ static void score(struct sched *sched, struct pod *pod)
 	struct queueing *queueing = sched->queueing;
 	int64_t values[SCHED_FACTORS];
 	pod->key.score = 0;
-	if (!queueing_factors(sched, pod, values))
+	if (!queueing_factors(sched, pod, values, &pod->key.score))
 		return;
-	for (int i = 0; i < SCHED_FACTORS; i++)
-		pod->key.score += queueing->factors.weights[i] * values[i];
 	pod->scored_ms = sched->now_ms;
 	if (link_is_in(&pod->in_scored))
 		link_drop(&pod->in_scored);
@@ -201,21 +199,17 @@ void queueing_exit(struct sched *sched, struct pod *pod)
 		link_drop(&pod->in_scored);
 }
 
-struct pod *queueing_first_waiting(const struct sched *sched)
-{
-	return queueing_next_waiting(sched, NULL);
-}
-
-struct pod *queueing_next_waiting(const struct sched *sched, const struct pod *pod)
+void queueing_forget_avoided(const struct sched *sched, const struct node *node)
 {
 	const struct queues *queues = sched->queueing->queues;
-	struct tree_node *next = pod == NULL ? NULL : tree_next(&pod->in_queue);
-	size_t i = 0;
-	while (pod != NULL && queues->order[i++] != pod->queue)
-		ASSERT(i < queues->order_count);
-	for (; next == NULL && i < queues->order_count; i++)
-		next = tree_first(&queues->order[i]->waiting);
-	return next == NULL ? NULL : LINK_OF(next, struct pod, in_queue);
+	for (size_t i = 0; i < queues->order_count; i++) {
+		struct tree_node *at = tree_first(&queues->order[i]->waiting);
+		for (; at != NULL; at = tree_next(at)) {
+			struct pod *pod = LINK_OF(at, struct pod, in_queue);
+			if (pod->avoid == node)
+				pod->avoid = NULL;
+		}
+	}
 }
 
 // ---- limits

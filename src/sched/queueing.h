@@ -44,8 +44,7 @@ bool queueing_order_moves(const struct sched *sched); // with what is taken and 
 // <0: a goes first. Keys are those of pods.
 int queueing_key_cmp(const struct sched *sched, const struct tree_key *a, const struct tree_key *b);
 int queueing_cmp(const struct sched *sched, const struct pod *a, const struct pod *b);
-struct pod *queueing_first_waiting(const struct sched *sched); // in no order
-struct pod *queueing_next_waiting(const struct sched *sched, const struct pod *pod);
+void queueing_forget_avoided(const struct sched *sched, const struct node *node); // by all
 
 bool queueing_is_blocked(const struct pod *pod); // by a limit or by wrong settings
 // The pod has started for good: heads that wait for the same limit keep no nodes from now on.
@@ -58,7 +57,7 @@ bool queueing_fact_text(const struct pod *pod, const struct sched_fact *fact, st
 			struct sched_reason *ret_reason);
 void queueing_tick(struct sched *sched); // before anybody is tried
 void queueing_refresh_capacity(struct sched *sched);
-// The factors of a pod; false when none are used.
-bool queueing_factors(struct sched *sched, const struct pod *pod,
-		      int64_t ret_values[SCHED_FACTORS]);
+// The factors of a pod and what they come to; false when none are used.
+bool queueing_factors(struct sched *sched, const struct pod *pod, int64_t ret_values[SCHED_FACTORS],
+		      int64_t *ret_score);
 const char *queueing_check(const struct sched *sched);

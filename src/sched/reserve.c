@@ -69,7 +69,7 @@ static struct node *choose(struct sched *sched, size_t head_no, int64_t *ret_sta
 		int64_t start_ms = head->starts_ms[slot];
 		if (start_ms == IMPOSSIBLE_MS || start_ms > best_start_ms ||
 		    is_taken(sched, head_no, slot) ||
-		    preempt_is_kept_from(head->pod, sched->nodes[slot]) ||
+		    preempt_is_kept_from(sched, head->pod, sched->nodes[slot]) ||
 		    !is_near(sched, affinity, slot))
 			continue;
 		bool is_told = start_ms != SCHED_NEVER_MS;
@@ -204,6 +204,7 @@ void reserve_release(struct sched *sched, struct head *head)
 	}
 	reserve_drop_spares(head);
 	head->node = NULL;
+	head->settled_gen = 0; // it is to be found another one
 }
 
 static void free_head(struct sched *sched, size_t head_no)

@@ -320,14 +320,14 @@ bool reserve_gang_is_hopeless(struct sched *sched, struct gang *gang)
 bool reserve_gang_is_due(const struct sched *sched, const struct head *head)
 {
 	bool is_told = head->start_ms != FITS_NOW_MS && head->start_ms != SCHED_NEVER_MS;
-	return head->spare_count == 0 || (is_told && sched->now_ms >= head->start_ms) ||
+	return head->settled_gen == 0 || (is_told && sched->now_ms >= head->start_ms) ||
 	       (head->settled_gen != sched->load_gen &&
 		sched->now_ms >= head->settled_ms + SETTLE_MS);
 }
 
 int64_t reserve_gang_wake_ms(const struct sched *sched, const struct head *head)
 {
-	return head->settled_gen == sched->load_gen || head->spare_count == 0
+	return head->settled_gen == sched->load_gen || head->settled_gen == 0
 		       ? INT64_MAX
 		       : head->settled_ms + SETTLE_MS;
 }

@@ -38,7 +38,7 @@ static void *copy_array(struct arena *arena, const void *items, size_t count, si
 
 #define COPY_ARRAY(arena, items, count) copy_array(arena, items, count, sizeof *(items))
 
-static void copy_selector(struct arena *arena, struct sched_selector *selector)
+void shape_copy_selector(struct arena *arena, struct sched_selector *selector)
 {
 	selector->items = COPY_ARRAY(arena, selector->items, selector->count);
 	for (size_t i = 0; i < selector->count; i++) {
@@ -50,13 +50,13 @@ static void copy_selector(struct arena *arena, struct sched_selector *selector)
 
 static void copy_node_term(struct arena *arena, struct sched_node_term *term)
 {
-	copy_selector(arena, &term->labels);
-	copy_selector(arena, &term->fields);
+	shape_copy_selector(arena, &term->labels);
+	shape_copy_selector(arena, &term->fields);
 }
 
 static void copy_nodes_part(struct arena *arena, struct sched_spec *spec)
 {
-	copy_selector(arena, &spec->node_selector);
+	shape_copy_selector(arena, &spec->node_selector);
 	spec->terms = COPY_ARRAY(arena, spec->terms, spec->term_count);
 	for (size_t i = 0; i < spec->term_count; i++)
 		copy_node_term(arena, &spec->terms[i]);
@@ -78,9 +78,9 @@ static struct sched_term *copy_terms(struct arena *arena, struct sched_term *ter
 	for (size_t i = 0; i < count; i++) {
 		struct sched_term *term = &copies[i];
 		term->topology_key = copy_text(arena, term->topology_key);
-		copy_selector(arena, &term->selector);
+		shape_copy_selector(arena, &term->selector);
 		term->namespaces = copy_texts(arena, term->namespaces, term->namespace_count);
-		copy_selector(arena, &term->namespace_selector);
+		shape_copy_selector(arena, &term->namespace_selector);
 	}
 	return copies;
 }
@@ -95,7 +95,7 @@ static void copy_pods_part(struct arena *arena, struct sched_spec *spec)
 	spec->spreads = COPY_ARRAY(arena, spec->spreads, spec->spread_count);
 	for (size_t i = 0; i < spec->spread_count; i++) {
 		spec->spreads[i].topology_key = copy_text(arena, spec->spreads[i].topology_key);
-		copy_selector(arena, &spec->spreads[i].selector);
+		shape_copy_selector(arena, &spec->spreads[i].selector);
 	}
 	spec->near = copy_terms(arena, spec->near, spec->near_count);
 	spec->apart = copy_terms(arena, spec->apart, spec->apart_count);

@@ -106,6 +106,13 @@ void usage_share_set_milli_s(struct usage_share *share, int64_t milli_s)
 		share->value = (given > most ? most : given) * weight_now(share) * MS_PER_S;
 }
 
+void usage_share_repace(struct usage_share *share, int64_t half_life_s)
+{
+	int64_t had_milli_s = usage_share_milli_s(share);
+	usage_share_init(share, half_life_s, share->last_ms);
+	usage_share_set_milli_s(share, had_milli_s);
+}
+
 share_size usage_share_size(const struct usage_share *share, int64_t held_milli)
 {
 	share_size held = (share_size)clamp(held_milli, SHARE_HELD_MAX);

@@ -20,6 +20,8 @@ struct usage_share {
 
 // Zero use until now. A half-life of 0 remembers nothing.
 void usage_share_init(struct usage_share *share, int64_t half_life_s, int64_t now_ms);
+// What is remembered stays the same as of the last call, and is forgotten at another pace.
+void usage_share_repace(struct usage_share *share, int64_t half_life_s);
 // held_milli was held from the last call until now.
 void usage_share_advance(struct usage_share *share, int64_t held_milli, int64_t now_ms);
 // Remembered use as of the last call, in thousandths of a GPU times seconds.

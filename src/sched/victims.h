@@ -7,15 +7,14 @@
 
 #include "sched/parts.h"
 
-enum { LEAVE_LATE_MS = 60000, SPARE_MS = 30000 };
+enum { LEAVE_LATE_MS = 60000, SPARE_MS = 30000, KEEP_CHECK_MS = 5000 };
 
 struct fate {                // of a pod on a node that is to leave for another
 	struct str for_whom; // namespace/name
-	int64_t asked_ms;
 };
 struct keep { // of a waiting pod: the node is kept for it
 	struct pod *pod;
-	struct link in_keeps;
+	struct link in_keeps, in_telling; // the latter: of a gang, to be told yet
 	bool is_own; // decided here in this term, not only told by the API server
 	bool has_victims;
 	int64_t since_ms;
@@ -25,7 +24,10 @@ struct keep { // of a waiting pod: the node is kept for it
 struct budget {
 	struct sched_budget in; // its texts are in the arena
 	struct arena *arena;
-	int64_t left; // allowed, less what was decided since
+	struct budget *next; // of its namespace
+	int64_t left;        // allowed, less what was decided since
+	uint64_t trial_no;   // of the trial that counts with it now
+	int64_t trial_taken;
 };
 struct heir { // queue place of pods that were evicted, for those that replace them
 	int64_t created_s, since_ms;
@@ -33,11 +35,13 @@ struct heir { // queue place of pods that were evicted, for those that replace t
 };
 struct preempt {
 	struct sched_preempt_rules rules;
-	struct link keeps;
-	struct map *budgets, *heirs;     // heirs by namespace and owner
-	int64_t due_ms, pace_ms;         // next look at who may preempt, not before
-	uint64_t gen, seen_gen;          // gen: of changes that the ledger does not count
-	int64_t tokens_milli, filled_ms; // evictions that may be decided now
+	struct link keeps, telling;
+	uint64_t trial_no;
+	struct map *budgets, *budget_spaces; // by key; the first of each namespace
+	struct map *heirs;                   // by namespace and owner
+	int64_t due_ms, pace_ms;             // next look at who may preempt, not before
+	uint64_t gen, seen_gen;              // gen: of changes that the ledger does not count
+	int64_t tokens_milli, filled_ms;     // evictions that may be decided now
 	const struct pod *trying;
 	struct sched_victim victims[SCHED_VICTIMS_MAX]; // lent with the last decision
 };
@@ -49,11 +53,11 @@ bool preempt_next(struct sched *sched, struct sched_decision *ret); // when nobo
 int64_t preempt_wake_ms(const struct sched *sched);
 // It is to leave for the pod; fills victims[i].
 void preempt_mark(struct sched *sched, struct pod *victim, const struct pod *pod, size_t i);
-void preempt_changed(struct sched *sched);                     // others may be victims now
-bool preempt_may_ask(const struct pod *pod);                   // others to leave
-void preempt_parked(struct sched *sched, struct shape *shape); // it fits nowhere now
-void preempt_leave(struct sched *sched, struct pod *pod);      // it waits no longer
-void preempt_nominated(struct sched *sched, struct pod *pod);  // told by the API server
+void preempt_changed(struct sched *sched);                           // others may be victims now
+bool preempt_may_ask(const struct pod *pod);                         // others to leave
+void preempt_parked(struct sched *sched, const struct again *again); // whose fits nowhere now
+void preempt_leave(struct sched *sched, struct pod *pod);            // it waits no longer
+void preempt_nominated(struct sched *sched, struct pod *pod);        // told by the API server
 // Or is being tried: it takes nothing from those that wait for room without making any.
 bool preempt_makes_room(const struct sched *sched, const struct pod *pod, const struct node *node);
 // Next pod of the shape, after one (NULL: the first), whose node is kept and has room; node NULL:
@@ -61,11 +65,18 @@ bool preempt_makes_room(const struct sched *sched, const struct pod *pod, const 
 struct pod *preempt_kept(struct sched *sched, const struct shape *shape, const struct node *node,
 			 const struct pod *after);
 // Others have left the node for a pod that does not stand below this one.
-bool preempt_is_kept_from(const struct pod *pod, const struct node *node);
+bool preempt_is_kept_from(const struct sched *sched, const struct pod *pod,
+			  const struct node *node);
+// Whether what is kept for the one is kept from the other. Between queues priorities do not count:
+// who has made room has it.
+bool preempt_goes_before(const struct sched *sched, const struct pod *kept, const struct pod *pod);
 bool preempt_keeps(const struct pod *pod); // its node was decided here
+void keep_new(struct sched *sched, struct pod *pod, bool is_own);
+void keep_free(struct pod *pod); // it has one
 // Of a pod that is new: where it stands in the queue.
 int64_t preempt_inherit(struct sched *sched, const struct sched_pod_in *in);
 void preempt_bequeath(struct sched *sched, const struct pod *pod); // its place is kept
+bool heir_take(struct sched *sched, struct str namespace_, uint64_t owner, int64_t *ret_created_s);
 // Adds what of preemption holds for one pod, not for its whole shape.
 void preempt_note(const struct sched *sched, const struct pod *pod, struct sched_facts *facts);
 
@@ -90,4 +101,4 @@ int64_t victims_lost_ms(const struct sched *sched, const struct pod *pod);
 // budget.c
 // The budget that counts the pod; *ret_count is how many do.
 struct budget *budget_find(const struct sched *sched, const struct pod *pod, size_t *ret_count);
-void budgets_free(struct map *budgets);
+void budgets_free(struct preempt *preempt);

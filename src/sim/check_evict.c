@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Invariants of preemption: nobody is evicted for an equal or a lower one, nobody who could stay,
 // nobody for a pod that then does not start. Minimal sets are checked where amounts alone decide.
+#include "sim/check_gang.h"
 #include "sim/evict.h"
 
 enum { RESERVATIONS_MAX = 1024 };
@@ -98,7 +99,8 @@ static const char *check_victim(struct sim *sim, const struct sim_pod *pod,
 	const struct sim_pod *victim = map_find(sim->pods, told->uid);
 	if (victim == NULL || !victim->is_started)
 		return blame(sim, pod, "evicts a pod that does not run");
-	bool is_single = victim->in.gang == NULL; // a gang goes as a whole, also on other nodes
+	// A gang goes, and comes, as a whole, also on other nodes.
+	bool is_single = victim->in.gang == NULL && pod->in.gang == NULL;
 	if (is_single && !str_eq(victim->node, decision->node))
 		return blame(sim, victim, "is evicted and runs elsewhere");
 	bool has_queues = map_count(sim->queues) > 0; // their ceilings lower a priority
@@ -144,11 +146,39 @@ static size_t count_leaving(const struct sim *sim, const struct sim_pod *pod)
 	return count;
 }
 
+// Whether some of its gang is to leave others for, or something came between it and its room. With
+// a node for itself each of its gang has one, or runs.
+static const char *check_mates(struct sim *sim, const struct sim_pod *pod, bool *ret_is_excused)
+{
+	size_t mates = 0, placed = 0;
+	struct str uid;
+	void *value;
+	for (size_t i = 0; map_next(sim->pods, &i, &uid, &value);) {
+		const struct sim_pod *other = value;
+		if (!checker_gang_is_same(other, pod))
+			continue;
+		mates++;
+		placed += other->node.len > 0 || other->kept.len > 0;
+		*ret_is_excused = *ret_is_excused || other->is_excused ||
+				  (other->kept.len > 0 && count_leaving(sim, other) > 0);
+	}
+	bool is_whole = pod->in.gang->min == 0 || (int64_t)mates < pod->in.gang->min ||
+			(int64_t)placed >= pod->in.gang->min;
+	return is_whole || *ret_is_excused ? NULL
+					   : blame(sim, pod, "has a node kept, its gang has not");
+}
+
 // The room is there, nothing came between, and the pod waits: it was made in vain.
 static const char *check_vain(struct sim *sim, struct sim_pod *pod)
 {
 	bool has_queues = map_count(sim->queues) > 0; // a limit may come between
-	if (pod->kept.len == 0 || pod->node.len > 0 || pod->is_excused || has_queues ||
+	bool is_excused = pod->is_excused;
+	if (pod->in.gang != NULL && pod->kept.len > 0 && pod->node.len == 0) {
+		const char *broken = check_mates(sim, pod, &is_excused);
+		if (broken != NULL)
+			return broken;
+	}
+	if (pod->kept.len == 0 || pod->node.len > 0 || is_excused || has_queues ||
 	    !is_plain(pod->in.spec) || count_leaving(sim, pod) > 0)
 		return NULL;
 	return blame(sim, pod, "waits though its victims have left");

@@ -91,6 +91,13 @@ const char *checker_gangs(struct sim *sim)
 	return NULL;
 }
 
+bool checker_gang_is_same(const struct sim_pod *a, const struct sim_pod *b)
+{
+	const struct sched_gang_in *x = a->in.gang, *y = b->in.gang;
+	return x != NULL && y != NULL && x->kind == y->kind && str_eq(x->name, y->name) &&
+	       str_eq(a->in.namespace_, b->in.namespace_);
+}
+
 // Whether all waiting members of its gang ask for the same.
 bool checker_gang_is_even(const struct sim *sim, const struct sim_pod *head)
 {

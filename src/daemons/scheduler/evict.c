@@ -21,8 +21,6 @@ struct evict_set { // of one decision
 	struct sched_victim *victims;
 	size_t count, at;
 	struct str uid, namespace_, name, node; // of the pod that room is made for
-	int64_t priority;
-	const char *reason;
 	struct k8s_call *call;
 };
 
@@ -86,7 +84,7 @@ static void put_note(const struct evict_set *set, const struct sched_victim *vic
 			       set->namespace_.data, set->name.data,
 			       victim->is_reclaimed ? "of a tenant below its own"
 						    : "of higher priority",
-			       set->node.data, (long long)victim->lost_ms / 1000,
+			       victim->node.data, (long long)victim->lost_ms / 1000,
 			       (long long)victim->gpu_count);
 }
 
@@ -205,7 +203,7 @@ static struct str copy(struct arena *arena, struct str text)
 
 static struct evict_set *new_set(struct scheduler *s, const struct sched_decision *decision)
 {
-	enum { ARENA_BYTES = 1024 * 1024 };
+	enum { ARENA_BYTES = 2 * 1024 * 1024 };
 	struct evict_set *set = calloc(1, sizeof *set);
 	ASSERT(set != NULL);
 	set->scheduler = s;
@@ -224,6 +222,7 @@ static struct evict_set *new_set(struct scheduler *s, const struct sched_decisio
 		victim->uid = copy(set->arena, victim->uid);
 		victim->namespace_ = copy(set->arena, victim->namespace_);
 		victim->name = copy(set->arena, victim->name);
+		victim->node = copy(set->arena, victim->node);
 	}
 	set->next = s->evict_sets;
 	s->evict_sets = set;

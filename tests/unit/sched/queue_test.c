@@ -239,7 +239,7 @@ static void test_tree_books(struct check *c)
 	put(queues, "speech", "lab", 1000, 3000);
 	queue_use(queues, named(queues, "vision"), 2000);
 	queue_use(queues, named(queues, "speech"), 2000);
-	CHECK_INT(c, "with descendants", queue_allocated(named(queues, "lab")), 4000);
+	CHECK_INT(c, "with descendants", named(queues, "lab")->used_milli, 4000);
 	CHECK(c, "equality fits", queue_full(named(queues, "vision"), 2000) == NULL);
 	CHECK(c, "the limit above",
 	      queue_full(named(queues, "vision"), 2001) == named(queues, "lab"));
@@ -247,10 +247,35 @@ static void test_tree_books(struct check *c)
 	      queue_full(named(queues, "speech"), 1001) == named(queues, "speech"));
 	CHECK(c, "within", queue_is_within(named(queues, "vision"), 1000));
 	CHECK(c, "not beyond what is above", !queue_is_within(named(queues, "vision"), 2000));
-	CHECK(c, "over", queue_is_over_guarantee(named(queues, "speech")));
 	queue_use(queues, named(queues, "vision"), -2000);
 	queue_use(queues, named(queues, "speech"), -2000);
-	CHECK_INT(c, "all given back", queue_allocated(named(queues, "lab")), 0);
+	CHECK_INT(c, "all given back", named(queues, "lab")->used_milli, 0);
+	queues_free(queues);
+}
+
+// What was held before a queue moved, or its memory changed, counts by the tree as it was.
+static void test_moved(struct check *c)
+{
+	struct queues *queues = queues_new(0);
+	put(queues, "old", "", SCHED_BY_CHILDREN, SCHED_NO_LIMIT);
+	put(queues, "new", "", SCHED_BY_CHILDREN, SCHED_NO_LIMIT);
+	put(queues, "child", "old", 1000, SCHED_NO_LIMIT);
+	queue_use(queues, named(queues, "child"), 4000);
+	queues->now_ms = 100000;
+	put(queues, "child", "new", 1000, SCHED_NO_LIMIT);
+	queue_advance(queues, named(queues, "old"));
+	queue_advance(queues, named(queues, "new"));
+	int64_t had_milli_s = usage_share_milli_s(&named(queues, "old")->share);
+	CHECK(c, "had it", had_milli_s > 399000 && had_milli_s <= 400000);
+	CHECK_INT(c, "had nothing", usage_share_milli_s(&named(queues, "new")->share), 0);
+	struct usage_share share;
+	usage_share_init(&share, 3600, 0);
+	usage_share_advance(&share, 1000, 1800000);
+	had_milli_s = usage_share_milli_s(&share);
+	usage_share_repace(&share, 86400);
+	CHECK(c, "the same at another pace",
+	      had_milli_s > 0 && usage_share_milli_s(&share) >= had_milli_s - 1 &&
+		      usage_share_milli_s(&share) <= had_milli_s + 1);
 	queues_free(queues);
 }
 
@@ -389,7 +414,8 @@ static int settle(struct world *world, struct rng *rng, int *answers, int *poore
 		evictions += (int)taking.count;
 		*answers += may_answer(world, pod, &taking);
 		*poorer += world->queues->claims_deserved == false &&
-			   queue_is_over_guarantee(world->leaves[pod->leaf]);
+			   world->leaves[pod->leaf]->used_milli >
+				   world->leaves[pod->leaf]->guaranteed_milli;
 		idle = 0;
 	}
 	return -1;
@@ -538,6 +564,7 @@ int main(void)
 	test_share_steps(&c);
 	test_tree_faults(&c);
 	test_tree_books(&c);
+	test_moved(&c);
 	test_claim_cases(&c);
 	test_claims(&c);
 	test_fractions(&c);

@@ -3,6 +3,7 @@
 #include "api/handlers.h"
 #include "api/page.h"
 #include "api/request_steps.h"
+#include "base/timefmt.h"
 #include "store/history.h"
 #include "sys/random.h"
 
@@ -100,6 +101,20 @@ void request_fill(struct call *call, struct request_spec *spec)
 	request_fill_share(spec, inventory);
 }
 
+// A deadline that cannot be met even if it starts now is the caller's mistake, not the queue's.
+static bool can_be_in_time(struct call *call, const struct request_spec *spec)
+{
+	int64_t deadline_s, now_s = api_now_s(call->api);
+	if (!time_parse(spec->deadline, &deadline_s, NULL) ||
+	    now_s + spec->duration_s <= deadline_s)
+		return true;
+	rest_problem(call, 422, "deadline_unreachable",
+		     "it cannot have ended by " STR_FMT " if it runs for %lld s; choose a later "
+		     "deadline or a shorter duration",
+		     STR_ARG(spec->deadline), (long long)spec->duration_s);
+	return false;
+}
+
 bool request_check(struct call *call, const struct request_spec *spec)
 {
 	struct tenant_quota quota;
@@ -107,7 +122,8 @@ bool request_check(struct call *call, const struct request_spec *spec)
 	struct quota_amount need = quota_need_of(spec);
 	struct err err;
 	ASSERT(inventory != NULL);
-	if (!is_tenant_usable(call, &quota) || !is_within_count(call))
+	if (!is_tenant_usable(call, &quota) || !is_within_count(call) ||
+	    !can_be_in_time(call, spec))
 		return false;
 	if (view_inventory(call->api->objects, inventory) &&
 	    request_check_possible(spec, inventory, &err) != ERR_OK) {

@@ -70,6 +70,7 @@ static json_t *spec_view(const json_t *request)
 	copy(out, "gpu_memory", spec, "gpuMemory");
 	copy(out, "duration", spec, "durationSeconds");
 	copy(out, "max_duration", spec, "maxDurationSeconds");
+	copy(out, "deadline", spec, "deadline");
 	if (json_object_get(spec, "env") != NULL)
 		(void)json_object_set_new(out, "env", env_map(json_object_get(spec, "env")));
 	return out;

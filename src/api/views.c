@@ -109,6 +109,8 @@ json_t *view_request_object(const struct request_spec *spec, const json_t *body,
 	if (spec->duration_s > 0)
 		put_int(out, "durationSeconds", spec->duration_s);
 	put_int(out, "maxDurationSeconds", spec->max_duration_s);
+	if (spec->deadline.len > 0)
+		put_text(out, "deadline", spec->deadline);
 	put_text(out, "image", spec->image);
 	put_borrowed(out, "command", spec->command);
 	put_borrowed(out, "args", spec->args);
@@ -144,6 +146,7 @@ bool view_request_spec(const json_t *request, struct request_spec *ret_spec)
 		.memory_bytes = schema_get_bytes(in, "memory", INT64_C(1) << 30),
 		.duration_s = json_int(in, "durationSeconds", 0),
 		.max_duration_s = json_int(in, "maxDurationSeconds", 86400),
+		.deadline = json_text(in, "deadline"),
 		.image = json_text(in, "image"),
 		.command = json_object_get(in, "command"),
 		.args = json_object_get(in, "args"),

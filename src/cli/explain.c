@@ -93,6 +93,9 @@ static void print_explain(struct cli *cli, const json_t *answer)
 	if (json_at(answer, "estimate") != NULL)
 		printf("estimate: %s to %s\n", cli_plain(cli, json_text(answer, "estimate.from")),
 		       cli_plain(cli, json_text(answer, "estimate.to")));
+	if (json_at(answer, "duration") != NULL)
+		printf("duration: %s s, by %s\n", cli_cell(cli, answer, "duration.seconds"),
+		       cli_plain(cli, json_text(answer, "duration.source")));
 	if (json_at(answer, "reserved") != NULL)
 		printf("reserved: node %s from %s\n",
 		       cli_plain(cli, json_text(answer, "reserved.node")),

@@ -18,7 +18,8 @@ static const struct cli_verb verbs[] = {
 	{ "request create", "ask for GPUs and run a job on them",
 	  "gpuaas request create --gpus N --image I [--name N] [--class inference|training|"
 	  "experiment]\n    [--gpu-model M]... [--gpu-memory 40Gi] [--cpu 2] [--memory 8Gi] "
-	  "[--duration 1h]\n    [--max-duration 2h] [--env K=V]... [--tenant T] [-f FILE] [-- "
+	  "[--duration 1h]\n    [--max-duration 2h] [--deadline 2026-12-31T18:00:00Z] [--env "
+	  "K=V]... [--tenant T]\n    [-f FILE] [-- "
 	  "ARGS...]\n  a share of one GPU instead of --gpus: --gpu-milli 250, --gpu-memory 10Gi, "
 	  "or both",
 	  verb_request_create },
@@ -62,7 +63,8 @@ static const struct cli_verb verbs[] = {
 	  "gpuaas tenant create NAME [--gpus N] [--cpu C] [--memory M] [--pods N] "
 	  "[--display-name TEXT]\n"
 	  "    [--parent T] [--guaranteed N] [--limit N] [--user-limit N] [--weight N] "
-	  "[--priority-ceiling N]\n    [--half-life 7d]   (the queue: docs/queues.md)",
+	  "[--priority-ceiling N]\n    [--half-life 7d] [--max-run 24h]   (the queue: "
+	  "docs/queues.md)",
 	  verb_tenant_create },
 	{ "tenant list", "tenants you may see", "gpuaas tenant list", verb_tenant_list },
 	{ "tenant show", "one tenant", "gpuaas tenant show NAME", verb_tenant_show },
@@ -70,7 +72,8 @@ static const struct cli_verb verbs[] = {
 	  "gpuaas tenant set NAME [--gpus N] [--cpu C] [--memory M] [--pods N] "
 	  "[--display-name TEXT]\n"
 	  "    [--parent T] [--guaranteed N] [--limit N] [--user-limit N] [--weight N] "
-	  "[--priority-ceiling N]\n    [--half-life 7d]   (the queue; none takes a setting away)\n "
+	  "[--priority-ceiling N]\n    [--half-life 7d] [--max-run 24h]   (the queue; none takes a "
+	  "setting away)\n "
 	  "   [--no-queue]",
 	  verb_tenant_set },
 	{ "tenant delete", "delete a tenant and end what runs in it",

@@ -25,7 +25,7 @@ static const struct cli_column request_columns[] = {
 
 struct create_options {
 	const char *file, *tenant, *name, *class_, *gpus, *gpu_milli, *gpu_memory, *cpu, *memory;
-	const char *duration, *max_duration, *image;
+	const char *duration, *max_duration, *deadline, *image;
 	const char *models[REPEATED_MAX], *env[REPEATED_MAX];
 };
 
@@ -95,6 +95,7 @@ static void put_options(json_t *body, const struct create_options *o)
 		{ "memory", o->memory },
 		{ "duration", o->duration },
 		{ "max_duration", o->max_duration },
+		{ "deadline", o->deadline },
 		{ "image", o->image },
 	};
 	for (size_t i = 0; i < ARRAY_COUNT(texts); i++)
@@ -141,6 +142,7 @@ int verb_request_create(struct cli *cli, int argc, char **argv)
 		{ "--memory", &o.memory, NULL, 0 },
 		{ "--duration", &o.duration, NULL, 0 },
 		{ "--max-duration", &o.max_duration, NULL, 0 },
+		{ "--deadline", &o.deadline, NULL, 0 },
 		{ "--image", &o.image, NULL, 0 },
 		{ "--gpu-model", o.models, NULL, REPEATED_MAX },
 		{ "--env", o.env, NULL, REPEATED_MAX },

@@ -48,7 +48,8 @@ static void set_number(json_t *object, const char *key, const char *value)
 
 struct quota_options {
 	const char *gpus, *cpu, *memory, *pods, *display_name;
-	const char *parent, *guaranteed, *limit, *user_limit, *weight, *ceiling, *half_life;
+	const char *parent, *guaranteed, *limit, *user_limit, *weight, *ceiling, *half_life,
+		*max_run;
 	bool has_no_queue;
 };
 
@@ -61,6 +62,7 @@ struct quota_options {
 		{ "--weight", &(q).weight, NULL, 0 },                                              \
 		{ "--priority-ceiling", &(q).ceiling, NULL, 0 },                                   \
 		{ "--half-life", &(q).half_life, NULL, 0 },                                        \
+		{ "--max-run", &(q).max_run, NULL, 0 },                                            \
 		{ "--no-queue", NULL, &(q).has_no_queue, 0 },                                      \
 	{                                                                                          \
 		"--display-name", &(q).display_name, NULL, 0                                       \
@@ -87,6 +89,7 @@ static void put_queue(json_t *body, const struct quota_options *q)
 	set_queue_member(queue, "weight", q->weight, true);
 	set_queue_member(queue, "priority_ceiling", q->ceiling, true);
 	set_queue_member(queue, "half_life", q->half_life, false);
+	set_queue_member(queue, "max_run", q->max_run, false);
 	if (q->has_no_queue)
 		(void)json_object_set_new(body, "queue", json_null());
 	else if (json_object_size(queue) > 0)

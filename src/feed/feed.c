@@ -162,13 +162,6 @@ static void refuse_unsupported(struct build *build, const struct kobj_unknowns *
 	const struct kobj_pod_spec *pod = &build->pod->spec;
 	for (size_t i = 0; i < min_size(unknowns->count, KOBJ_UNKNOWN_MAX); i++)
 		build_refuse(build, SCHED_CODE_UNKNOWN_FIELD, STR_FMT, STR_ARG(unknowns->paths[i]));
-	bool has_claims = pod->has_resource_claims;
-	for (size_t i = 0; i < pod->containers.count; i++)
-		has_claims = has_claims || pod->containers.items[i].resources.has_claims;
-	for (size_t i = 0; i < pod->init_containers.count; i++)
-		has_claims = has_claims || pod->init_containers.items[i].resources.has_claims;
-	if (has_claims)
-		build_refuse(build, SCHED_CODE_UNSUPPORTED_CLAIM, "spec.resourceClaims");
 }
 
 static struct sched_spec *build_spec(struct arena *arena, const struct kobj_pod *pod,
@@ -192,6 +185,7 @@ static struct sched_spec *build_spec(struct arena *arena, const struct kobj_pod 
 	build_ports(&build);
 	build_spreads(&build);
 	build_volumes(&build);
+	build_device_claims(&build);
 	build_features(&build);
 	build_gpu(&build);
 	build_shares(&build);
@@ -244,6 +238,15 @@ static int64_t deadline_s_of(const struct kobj_pod *pod)
 	return time_parse(text, &deadline_s, NULL) ? deadline_s : 0;
 }
 
+// What tells jobs of one kind from others: the image of the first container, else the class.
+static struct str work_of(const struct kobj_pod *pod)
+{
+	const kobj_containers *containers = &pod->spec.containers;
+	if (containers->count > 0 && containers->items[0].image.len > 0)
+		return containers->items[0].image;
+	return pod->spec.priority_class_name;
+}
+
 bool feed_pod(struct arena *arena, const struct kobj_pod *pod, const struct kobj_unknowns *unknowns,
 	      struct str scheduler_name, struct sched_pod_in *ret_pod)
 {
@@ -261,6 +264,8 @@ bool feed_pod(struct arena *arena, const struct kobj_pod *pod, const struct kobj
 		.labels = feed_labels(&pod->meta.labels),
 		.created_s = pod->meta.created_s,
 		.deadline_s = deadline_s_of(pod),
+		.max_run_s = max_i64(pod->spec.max_run_s, 0),
+		.work = work_of(pod),
 		.priority = pod->spec.priority,
 		.is_ours = str_eq(pod->spec.scheduler_name, scheduler_name),
 		.is_gated = pod->spec.gates.count > 0,

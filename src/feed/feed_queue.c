@@ -75,6 +75,7 @@ bool feed_queue(struct arena *arena, const json_t *tenant, int64_t now_s,
 					       INT64_MAX, 1 };
 	static const struct number HALF_LIFE = { "halfLifeSeconds", 0, SHARE_HALF_LIFE_MAX_S, -1,
 						 1 };
+	static const struct number LONGEST = { "maxRunSeconds", 1, FEED_QUEUE_RUN_MAX_S, 0, 1 };
 	struct reader reader = { .arena = arena, .queue = json_at(tenant, "spec.queue") };
 	if (reader.queue == NULL)
 		return false;
@@ -92,6 +93,7 @@ bool feed_queue(struct arena *arena, const json_t *tenant, int64_t now_s,
 	queue.priority_max = read_number(&reader, &CEILING);
 	queue.half_life_s = read_number(&reader, &HALF_LIFE);
 	queue.used_milli_s = read_used(tenant, now_s);
+	queue.max_run_s = read_number(&reader, &LONGEST);
 	check_both(&reader, &queue);
 	queue.fault = reader.fault;
 	*ret_queue = queue;

@@ -58,7 +58,7 @@ static const struct kobj_table RESTART_RULE =
 // What a container runs and how it is probed decides nothing about where.
 static const struct kobj_field CONTAINER_ROWS[] = {
 	KOBJ_ROW("name", 1, KOBJ_TEXT, struct kobj_container, name),
-	KOBJ_SKIP("image", 2),
+	KOBJ_ROW("image", 2, KOBJ_TEXT, struct kobj_container, image),
 	KOBJ_SKIP("command", 3),
 	KOBJ_SKIP("args", 4),
 	KOBJ_SKIP("workingDir", 5),
@@ -124,12 +124,20 @@ static const struct kobj_field GROUP_ROWS[] = {
 static const struct kobj_table GROUP =
 	KOBJ_TABLE_OF("PodSchedulingGroup", struct kobj_scheduling_group, GROUP_ROWS, false);
 
+static const struct kobj_field CLAIM_REF_ROWS[] = {
+	KOBJ_ROW("name", 1, KOBJ_TEXT, struct kobj_claim_ref, name),
+	KOBJ_ROW("resourceClaimName", 3, KOBJ_TEXT, struct kobj_claim_ref, claim),
+	KOBJ_SKIP("resourceClaimTemplateName", 4), // the status names what was made from it
+};
+static const struct kobj_table CLAIM_REF =
+	KOBJ_TABLE_OF("PodResourceClaim", struct kobj_claim_ref, CLAIM_REF_ROWS, false);
+
 static const struct kobj_field SPEC_ROWS[] = {
 	KOBJ_SUB("volumes", 1, KOBJ_OBJECTS, struct kobj_pod_spec, volumes, &KOBJ_VOLUME),
 	KOBJ_SUB("containers", 2, KOBJ_OBJECTS, struct kobj_pod_spec, containers, &CONTAINER),
 	KOBJ_SKIP("restartPolicy", 3),
 	KOBJ_ROW("terminationGracePeriodSeconds", 4, KOBJ_INT, struct kobj_pod_spec, grace_s),
-	KOBJ_SKIP("activeDeadlineSeconds", 5),
+	KOBJ_ROW("activeDeadlineSeconds", 5, KOBJ_INT, struct kobj_pod_spec, max_run_s),
 	KOBJ_SKIP("dnsPolicy", 6),
 	KOBJ_ROW("nodeSelector", 7, KOBJ_PAIRS, struct kobj_pod_spec, node_selector),
 	KOBJ_SKIP("serviceAccountName", 8),
@@ -165,7 +173,7 @@ static const struct kobj_field SPEC_ROWS[] = {
 	KOBJ_SKIP("os", 36), // the kubelet's check; kube-scheduler does not look at it either
 	KOBJ_ROW("hostUsers", 37, KOBJ_TRISTATE, struct kobj_pod_spec, host_users),
 	KOBJ_SUB("schedulingGates", 38, KOBJ_OBJECTS, struct kobj_pod_spec, gates, &GATE),
-	KOBJ_ROW("resourceClaims", 39, KOBJ_PRESENT, struct kobj_pod_spec, has_resource_claims),
+	KOBJ_SUB("resourceClaims", 39, KOBJ_OBJECTS, struct kobj_pod_spec, claims, &CLAIM_REF),
 	KOBJ_SUB("resources", 40, KOBJ_OBJECT, struct kobj_pod_spec, resources, &RESOURCES),
 	KOBJ_SKIP("hostnameOverride", 41),
 	KOBJ_SUB("schedulingGroup", 43, KOBJ_PART, struct kobj_pod_spec, group, &GROUP),
@@ -182,15 +190,25 @@ static const struct kobj_field CONTAINER_STATUS_ROWS[] = {
 static const struct kobj_table CONTAINER_STATUS =
 	KOBJ_TABLE_OF("ContainerStatus", struct kobj_container_status, CONTAINER_STATUS_ROWS, true);
 
+static const struct kobj_field CLAIM_STATUS_ROWS[] = {
+	KOBJ_ROW("name", 1, KOBJ_TEXT, struct kobj_claim_ref, name),
+	KOBJ_ROW("resourceClaimName", 2, KOBJ_TEXT, struct kobj_claim_ref, claim),
+};
+static const struct kobj_table CLAIM_STATUS =
+	KOBJ_TABLE_OF("PodResourceClaimStatus", struct kobj_claim_ref, CLAIM_STATUS_ROWS, true);
+
 static const struct kobj_field STATUS_ROWS[] = {
 	KOBJ_ROW("phase", 1, KOBJ_TEXT, struct kobj_pod_status, phase),
 	KOBJ_SUB("conditions", 2, KOBJ_OBJECTS, struct kobj_pod_status, conditions,
 		 &KOBJ_CONDITION),
+	KOBJ_ROW("podIP", 6, KOBJ_TEXT, struct kobj_pod_status, ip),
 	KOBJ_SUB("containerStatuses", 8, KOBJ_OBJECTS, struct kobj_pod_status, containers,
 		 &CONTAINER_STATUS),
 	KOBJ_SUB("initContainerStatuses", 10, KOBJ_OBJECTS, struct kobj_pod_status, init_containers,
 		 &CONTAINER_STATUS),
 	KOBJ_ROW("nominatedNodeName", 11, KOBJ_TEXT, struct kobj_pod_status, nominated_node),
+	KOBJ_SUB("resourceClaimStatuses", 15, KOBJ_OBJECTS, struct kobj_pod_status, claims,
+		 &CLAIM_STATUS),
 	KOBJ_ROW("allocatedResources", 19, KOBJ_QUANTITIES, struct kobj_pod_status, allocated),
 	KOBJ_SUB("resources", 20, KOBJ_OBJECT, struct kobj_pod_status, resources, &RESOURCES),
 };

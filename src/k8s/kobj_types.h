@@ -80,7 +80,7 @@ struct kobj_restart_rule {
 	struct str action;
 };
 struct kobj_container {
-	struct str name, restart_policy;
+	struct str name, image, restart_policy;
 	struct kobj_resources resources;
 	KOBJ_LIST_OF(struct kobj_port) ports;
 	KOBJ_LIST_OF(struct kobj_restart_rule) restart_rules;
@@ -89,6 +89,10 @@ typedef KOBJ_LIST_OF(struct kobj_container) kobj_containers;
 
 struct kobj_gate {
 	struct str name;
+};
+
+struct kobj_claim_ref { // of a pod; of its status: what was made from a template
+	struct str name, claim;
 };
 
 struct kobj_owner {
@@ -106,8 +110,9 @@ struct kobj_pod_spec {
 	KOBJ_LIST_OF(struct kobj_gate) gates;
 	struct kobj_resources *resources;
 	struct str node_name, scheduler_name, priority_class_name, preemption_policy;
-	int64_t priority, grace_s; // grace_s: 0 when absent
-	bool host_network, has_resource_claims;
+	int64_t priority, grace_s, max_run_s; // the last two: 0 when absent
+	bool host_network;
+	KOBJ_LIST_OF(struct kobj_claim_ref) claims; // ResourceClaims; claim empty: from a template
 	struct kobj_scheduling_group group;
 	int host_users; // tristate
 };
@@ -124,11 +129,12 @@ struct kobj_container_status {
 };
 typedef KOBJ_LIST_OF(struct kobj_container_status) kobj_container_statuses;
 struct kobj_pod_status {
-	struct str phase, nominated_node;
+	struct str phase, nominated_node, ip;
 	kobj_conditions conditions;
 	kobj_container_statuses init_containers, containers;
 	struct kobj_resources *resources;
 	struct kobj_pairs allocated;
+	KOBJ_LIST_OF(struct kobj_claim_ref) claims;
 };
 struct kobj_pod {
 	struct kobj_meta meta;

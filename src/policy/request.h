@@ -35,6 +35,7 @@ struct request_spec {
 	int64_t memory_bytes;
 	int64_t duration_s;     // expected; 0: unknown
 	int64_t max_duration_s; // ended by force after it
+	struct str deadline;    // RFC 3339, by when it is to have ended; empty: none
 	struct str image;
 	const json_t *command, *args, *env; // borrowed, may be NULL
 };

@@ -18,6 +18,8 @@ static const struct schema_field queue_fields[] = {
 	  .doc = "Pods of a higher priority count as this." },
 	{ "half_life", SCHEMA_DURATION, .nullable = true, .min = 0, .max = 366 * 86400,
 	  .doc = "After which half of what its children had is forgotten." },
+	{ "max_run", SCHEMA_DURATION, .nullable = true, .min = 1, .max = 366 * 86400,
+	  .doc = "Its pods are ended after this; absent, as above it, or never." },
 };
 #undef GPUS
 const struct schema tenant_queue_schema = {
@@ -36,6 +38,7 @@ static const struct {
 	{ "weight", "weight" },
 	{ "priority_ceiling", "priorityCeiling" },
 	{ "half_life", "halfLifeSeconds" },
+	{ "max_run", "maxRunSeconds" },
 };
 
 json_t *tenant_queue_to_spec(const json_t *queue)
@@ -43,7 +46,7 @@ json_t *tenant_queue_to_spec(const json_t *queue)
 	json_t *spec = json_object();
 	for (size_t i = 0; i < ARRAY_COUNT(NAMES); i++) {
 		json_t *value = json_object_get(queue, NAMES[i].name);
-		bool is_duration = strcmp(NAMES[i].name, "half_life") == 0;
+		bool is_duration = str_ends(str_of(NAMES[i].in_spec), STR("Seconds"));
 		if (value == NULL)
 			continue;
 		if (is_duration && !json_is_null(value))

@@ -164,6 +164,8 @@ void sched_free(struct sched *sched)
 	gangs_free(sched->gangs);
 	preempt_free(sched->preempt);
 	loads_free(sched->loads);
+	learn_free(sched->learned);
+	forecast_free(sched->forecast);
 	map_free(sched->node_by_name);
 	map_free(sched->pod_by_uid);
 	map_free(sched->pod_by_name);

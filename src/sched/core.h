@@ -6,6 +6,7 @@
 
 #include "base/map.h"
 #include "sched/device.h"
+#include "sched/forecast.h"
 #include "sched/pod.h"
 
 enum { DIM_PODS, DIM_CPU, DIM_MEMORY, DIM_GPU, DIMS_FIXED };
@@ -63,6 +64,9 @@ struct sched {
 	bool wakes_all, wakes_near, wakes_volumes; // near: a pod came to a node
 	struct stock *stock;
 	struct gangs *gangs;
+	struct tree due; // of deadline.h
+	struct forecast *forecast;
+	struct learn *learned; // how long pods ran; NULL: nothing is learned
 	struct preempt *preempt;
 	struct loads *loads; // measured on devices
 	int64_t now_ms;

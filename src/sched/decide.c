@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From what changed to the next decision. Shapes are tried in the order of their first pods; one
 // that fits nowhere is parked until a node that changed has room for it.
+#include "sched/deadline.h"
 #include "sched/gang.h"
 #include "sched/load.h"
 #include "sched/queueing.h"
@@ -304,12 +305,15 @@ void decide_lend(struct sched *sched, struct pod *pod, const struct sched_facts 
 	lend_pod(pod, ret);
 	sched->told = *facts;
 	preempt_note(sched, pod, &sched->told);
+	deadline_note(sched, pod, &sched->told);
 	uint64_t codes = facts_codes(&sched->told);
 	put_seconds(sched, pod, &sched->told);
 	ret->verb = pod->state == SCHED_STATE_REFUSED ? SCHED_REFUSE : SCHED_WAIT;
 	ret->facts = &sched->told;
 	ret->is_same_codes = pod->told_codes == codes;
 	pod->told_codes = codes;
+	if (ret->verb == SCHED_WAIT)
+		forecast_begin(sched, pod);
 }
 
 // Facts that hold for a pod whose turn it is to be told; NULL: it is to be tried again.
@@ -419,6 +423,7 @@ bool sched_next(struct sched *sched, int64_t now_ms, struct sched_decision *ret)
 	sched->now_ms = max_i64(sched->now_ms, now_ms);
 	loads_expire(sched);
 	wake_due(sched);
+	deadline_tick(sched);
 	do {
 		if (try_all(sched, ret) || tell_pod(sched, ret) || tell_shape(sched, ret) ||
 		    gang_expire_next(sched, ret) || preempt_next(sched, ret))
@@ -432,6 +437,7 @@ int64_t sched_wake_ms(const struct sched *sched)
 	int64_t wake_ms = min_i64(reserve_wake_ms(sched), gang_wake_ms(sched));
 	wake_ms = min_i64(wake_ms, gang_expire_wake_ms(sched));
 	wake_ms = min_i64(wake_ms, preempt_wake_ms(sched));
+	wake_ms = min_i64(wake_ms, deadline_wake_ms(sched));
 	for (const struct link *at = sched->backoff.next; at != &sched->backoff; at = at->next)
 		wake_ms = min_i64(wake_ms, LINK_OF((uintptr_t)at, struct pod, in_place)->retry_ms);
 	for (const struct link *at = sched->parked.next; at != &sched->parked; at = at->next) {
@@ -488,6 +494,7 @@ bool sched_explain(struct sched *sched, struct str namespace_, struct str name,
 		ret->facts.count = 0;
 	if (ret->facts.count > 0)
 		preempt_note(sched, pod, &ret->facts);
+	deadline_note(sched, pod, &ret->facts);
 	put_seconds(sched, pod, &ret->facts);
 	return true;
 }

@@ -81,6 +81,7 @@ static struct str number_text(const struct sched_spec *spec, const struct sched_
 		return str_of(arena_printf(arena, "%lld %s of one GPU", (long long)number,
 					   fact->detail == 0 ? "milli" : "MiB"));
 	case SCHED_CODE_LOAD_STALE: return age_text(arena, number);
+	case SCHED_CODE_DEADLINE_LOST:
 	case SCHED_CODE_RESERVED: return seconds_text(arena, number);
 	case SCHED_CODE_TOO_MANY_PODS:
 		return str_of(arena_printf(arena, "%lld pods", (long long)number));

@@ -30,13 +30,14 @@ int64_t factors_score(const struct sched_factors *factors, const struct factor_f
 {
 	int64_t queue = modesty(min_i64(facts->queue_permille, INT32_MAX));
 	int64_t user = modesty(min_i64(facts->user_permille, INT32_MAX));
-	int64_t left_s = max_i64(facts->last_start_s, 0), score = 0;
+	int64_t left_s = facts->last_start_s, score = 0;
 	ret_values[SCHED_FACTOR_PRIORITY] = ratio(facts->priority, PRIORITY_ONE);
 	ret_values[SCHED_FACTOR_AGE] = ratio(facts->age_s, max_i64(factors->age_max_s, 1));
 	ret_values[SCHED_FACTOR_SIZE] = ratio(facts->gpu_milli, facts->capacity_milli);
 	ret_values[SCHED_FACTOR_SHARE] = (queue + user) / 2;
+	// One that cannot be met any more is no reason to go before those that can be.
 	ret_values[SCHED_FACTOR_DEADLINE] =
-		left_s >= factors->deadline_s
+		left_s < 0 || left_s >= factors->deadline_s
 			? 0
 			: ratio(factors->deadline_s - left_s, factors->deadline_s);
 	for (int i = 0; i < SCHED_FACTORS; i++)

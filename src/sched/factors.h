@@ -31,7 +31,8 @@ struct factor_facts { // of one pod
 	int64_t priority, age_s;
 	int64_t gpu_milli, capacity_milli;
 	int64_t queue_permille, user_permille; // of what each should have had
-	int64_t last_start_s;                  // until it must start; FACTOR_NO_DEADLINE
+	int64_t last_start_s;                  // until it must start, negative: it is too late;
+					       // FACTOR_NO_DEADLINE
 };
 
 bool factors_are_used(const struct sched_factors *factors);

@@ -4,10 +4,14 @@
 // node wakes it. Both are owned by struct sched; a shape lives as long as a pod refers to it.
 #pragma once
 
+#include "sched/durations.h"
+#include "sched/learn.h"
 #include "sched/link.h"
 #include "sched/sched.h"
 #include "sched/tree.h"
 
+struct awaited;
+struct due;
 struct head;
 struct hold;
 struct hold_cache;
@@ -115,6 +119,11 @@ struct pod {
 	int64_t retry_ms;
 	int64_t asked_priority; // key.priority is at most what its queue allows
 	int64_t deadline_s, scored_ms;
+	int64_t said_s, max_run_s; // key.duration_s is what is expected by duration_source
+	sched_duration_source duration_source;
+	struct learn_kind kind;  // unless nothing is learned
+	struct awaited *awaited; // of forecast.h; NULL: it was not told yet that it waits
+	struct due *due;         // of deadline.h; NULL: no deadline that can still be met
 	uint32_t failures;
 	struct node *avoid;        // where the last bind failed
 	struct sched_facts *facts; // of its own (held, backoff, refused); NULL: the shape's

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ledger of pods: what they take from nodes, where they wait.
+#include "sched/deadline.h"
 #include "sched/gang.h"
 #include "sched/hold.h"
+#include "sched/lasting.h"
 #include "sched/queueing.h"
 #include "sched/stock.h"
 #include "sched/victims.h"
@@ -111,6 +113,7 @@ void pod_settle_on(struct sched *sched, struct pod *pod)
 {
 	struct node *node = pod->node;
 	count_priority(sched, pod->key.priority, 1);
+	forecast_end(sched, pod);
 	gang_moved(sched, pod, 1);
 	sched->wakes_near = true;
 	core_load_changed(sched, node);
@@ -201,6 +204,7 @@ void pod_wait(struct sched *sched, struct pod *pod, pod_place place)
 		if (reserve_passes(sched, pod))
 			shape_activate(sched, pod->shape);
 	}
+	deadline_enter(sched, pod);
 	pod_tell(sched, pod);
 }
 
@@ -210,11 +214,24 @@ void pod_leave(struct sched *sched, struct pod *pod)
 	nominate_unlink(sched, pod);
 	reserve_leave(sched, pod);
 	preempt_leave(sched, pod);
+	deadline_leave(sched, pod);
 	queueing_exit(sched, pod);
 	if (link_is_in(&pod->in_tell))
 		link_drop(&pod->in_tell);
 	pod_set_facts(pod, NULL);
 	pod->avoid = NULL;
+}
+
+// How long it will run, as far as anybody knows when it comes.
+static void expect(const struct sched *sched, struct pod *pod, const struct sched_pod_in *in)
+{
+	if (sched->learned != NULL)
+		pod->kind = sched_duration_kind(in);
+	struct sched_duration expected = lasting_of(sched, in, &pod->kind);
+	pod->said_s = in->spec->duration_s;
+	pod->max_run_s = in->max_run_s;
+	pod->duration_source = expected.source;
+	pod->key.duration_s = expected.seconds;
 }
 
 struct pod *pod_new(struct sched *sched, const struct sched_pod_in *in)
@@ -228,8 +245,8 @@ struct pod *pod_new(struct sched *sched, const struct sched_pod_in *in)
 	pod->key = (struct tree_key){ .priority = in->priority,
 				      .created_s = preempt_inherit(sched, in),
 				      .namespace_ = pod->texts[1],
-				      .name = pod->texts[2],
-				      .duration_s = in->spec->duration_s };
+				      .name = pod->texts[2] };
+	expect(sched, pod, in);
 	pod->labels = core_labels_copy(&in->labels);
 	pod->stay = in->stay;
 	pod->made_s = in->created_s;
@@ -306,7 +323,7 @@ void pod_rehome(struct sched *sched, struct pod *pod)
 				   .stay = pod->stay,
 				   .spec = &spec };
 	bool waits = pod->state == SCHED_STATE_WAITING;
-	spec.duration_s = pod->key.duration_s;
+	spec.duration_s = pod->said_s;
 	in.priority = queueing_priority(sched, &in);
 	if (waits)
 		pod_leave(sched, pod);
@@ -328,7 +345,7 @@ static bool take_over(struct sched *sched, struct pod *pod, const struct sched_p
 	bool is_same_labels = labels_equal(&pod->labels, &in->labels);
 	bool is_same_gang = !gang_differs(pod, in->gang);
 	bool is_same_key = pod->key.priority == in->priority && pod->made_s == in->created_s &&
-			   pod->key.duration_s == in->spec->duration_s;
+			   pod->said_s == in->spec->duration_s && pod->max_run_s == in->max_run_s;
 	shape_unref(sched, shape);
 	pod->is_ours = in->is_ours;
 	bool begins_to_end = in->is_terminating && !pod->is_terminating;
@@ -358,7 +375,8 @@ static bool take_over(struct sched *sched, struct pod *pod, const struct sched_p
 	}
 	if (!is_same_gang)
 		gang_join(sched, pod, in->gang);
-	pod->key.duration_s = in->spec->duration_s;
+	if (!is_same_key)
+		expect(sched, pod, in);
 	if (pod->node != NULL)
 		pod_expect(sched, pod, pod->bound_ms);
 	return true;
@@ -476,6 +494,7 @@ void sched_pod_set(struct sched *sched, const struct sched_pod_in *asked)
 		is_changed = take_over(sched, pod, in);
 	}
 	pod->asked_priority = asked->priority;
+	bool is_moved = pod->deadline_s != in->deadline_s;
 	pod->deadline_s = in->deadline_s;
 	if (in->node.len > 0)
 		set_bound(sched, pod, in);
@@ -483,6 +502,11 @@ void sched_pod_set(struct sched *sched, const struct sched_pod_in *asked)
 		return; // the bind is on its way; its result or the next event of the watch tells
 	else
 		set_waiting(sched, pod, in, is_changed);
+	if (is_moved && pod->state == SCHED_STATE_WAITING) {
+		deadline_enter(sched, pod);
+		pod->told_hash = 0;
+		pod_tell(sched, pod);
+	}
 	bool is_told = in->node.len == 0 && !preempt_keeps(pod);
 	if (is_told && !str_eq(pod->nominated, in->nominated)) {
 		nominate_set(sched, pod, in->nominated);
@@ -506,6 +530,7 @@ void sched_pod_remove(struct sched *sched, struct str uid)
 	shape_unref(sched, pod->shape);
 	queueing_leave(sched, pod);
 	free((void *)(uintptr_t)pod->nominated.data);
+	forecast_drop(pod);
 	free(pod->fate);
 	free(pod->labels.items);
 	free(pod->texts);

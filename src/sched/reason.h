@@ -39,6 +39,8 @@
 	  "wait until the tenant releases GPUs, or have spec.queue.limit raised")                  \
 	X(USER_LIMIT, "UserLimitReached", POD, "would pass the limit of one person in its queue",  \
 	  "wait until GPUs of that person are released, or have spec.queue.userLimit raised")      \
+	X(DEADLINE_LOST, "DeadlineUnreachable", POD, "can no longer end by its deadline",          \
+	  "move gpuaas.io/deadline, say a shorter gpuaas.io/duration, or cancel it")               \
 	X(NODE_CORDONED, "NodeUnschedulable", NODE, "may not use cordoned nodes",                  \
 	  "uncordon a node")                                                                       \
 	X(NODE_NOT_READY, "NodeNotReady", NODE, "may not use nodes that are not ready",            \

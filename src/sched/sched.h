@@ -52,6 +52,8 @@ struct sched_pod_in {
 	struct sched_labels labels;
 	int64_t created_s;
 	int64_t deadline_s; // seconds since 1970; 0: none
+	int64_t max_run_s;  // it is ended after so long; 0: never
+	struct str work;    // what it runs (image or class), to learn how long; empty: not known
 	int64_t priority;
 	bool is_ours;                   // this scheduler decides about it
 	bool is_gated;                  // has scheduling gates

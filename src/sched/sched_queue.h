@@ -25,6 +25,7 @@ struct sched_queue_in {
 	int64_t priority_max;     // pods with more count as this; INT64_MAX: no ceiling
 	int64_t half_life_s;  // of the use that its children are compared by; negative: as above it
 	int64_t used_milli_s; // remembered use, taken when the queue is new
+	int64_t max_run_s;    // its pods are ended after so long; 0: as above it, or never
 };
 
 struct sched_queue_row { // what a queue has now

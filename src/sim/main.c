@@ -83,7 +83,7 @@ int main(int argc, char **argv)
 		return run_command(argc, argv);
 	if (strcmp(argv[1], "pack") == 0)
 		return pack_command(argc, argv);
-	if (strcmp(argv[1], "queue") == 0)
+	if (strcmp(argv[1], "queue") == 0 || strcmp(argv[1], "durations") == 0)
 		return queue_command(argc, argv);
 	if (strcmp(argv[1], "plot") == 0)
 		return plot_command(argc, argv);

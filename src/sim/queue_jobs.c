@@ -90,6 +90,7 @@ static err_status add(struct load *load, const struct reader *reader, const stru
 	kept->line = reader->line;
 	kept->submit_ms = at_ms(load, job->submit_ms);
 	kept->start_ms = kept->end_ms = kept->reserved_ms = -1;
+	kept->told_ms = kept->low_ms = kept->high_ms = -1;
 	return ERR_OK;
 }
 
@@ -117,11 +118,11 @@ static int64_t priority_of(struct str qos)
 
 static err_status read_openb(struct load *load, struct reader *reader, struct err *err)
 {
-	enum { NAME, GPUS, MILLI, QOS, CREATED, SCHEDULED, DELETED, WANTED };
-	static const char *const NAMES[WANTED] = { "name",          "num_gpu",
-						   "gpu_milli",     "qos",
-						   "creation_time", "scheduled_time",
-						   "deletion_time" };
+	enum { NAME, GPUS, MILLI, QOS, CREATED, SCHEDULED, DELETED, CPU, MEMORY, WANTED };
+	static const char *const NAMES[WANTED] = {
+		"name",           "num_gpu",       "gpu_milli", "qos",       "creation_time",
+		"scheduled_time", "deletion_time", "cpu_milli", "memory_mib"
+	};
 	int at[WANTED];
 	if (find_columns(reader, NAMES, at, WANTED, err) != ERR_OK)
 		return err->status;
@@ -144,6 +145,10 @@ static err_status read_openb(struct load *load, struct reader *reader, struct er
 					 .duration_ms = 1000 * (deleted_s - scheduled_s),
 					 .gpus = milli == 1000 ? gpus : 0,
 					 .priority = priority_of(reader->columns[at[QOS]]) };
+		job.work = str_of(arena_printf(load->arena, STR_FMT " " STR_FMT " " STR_FMT,
+					       STR_ARG(reader->columns[at[QOS]]),
+					       STR_ARG(reader->columns[at[CPU]]),
+					       STR_ARG(reader->columns[at[MEMORY]])));
 		if (add(load, reader, &job, err) != ERR_OK)
 			return err->status;
 	}
@@ -152,8 +157,9 @@ static err_status read_openb(struct load *load, struct reader *reader, struct er
 
 static err_status read_tiresias(struct load *load, struct reader *reader, struct err *err)
 {
-	enum { NAME, GPUS, SUBMIT, DURATION, WANTED };
-	static const char *const NAMES[WANTED] = { "job_id", "num_gpu", "submit_time", "duration" };
+	enum { NAME, GPUS, SUBMIT, DURATION, MODEL, WANTED };
+	static const char *const NAMES[WANTED] = { "job_id", "num_gpu", "submit_time", "duration",
+						   "model_name" };
 	int at[WANTED];
 	if (find_columns(reader, NAMES, at, WANTED, err) != ERR_OK)
 		return err->status;
@@ -162,6 +168,7 @@ static err_status read_tiresias(struct load *load, struct reader *reader, struct
 		if (reader->count != wanted)
 			return refuse(reader, err, "write as many columns as in the first line");
 		job.name = reader->columns[at[NAME]];
+		job.work = reader->columns[at[MODEL]];
 		if (read_int(reader, at[GPUS], QUEUE_GPUS_MAX, &job.gpus, err) != ERR_OK ||
 		    read_int(reader, at[SUBMIT], SECONDS_MAX, &job.submit_ms, err) != ERR_OK ||
 		    read_int(reader, at[DURATION], SECONDS_MAX, &job.duration_ms, err) != ERR_OK)
@@ -224,6 +231,7 @@ static err_status read_philly_row(struct load *load, const struct reader *reader
 	ret->submit_ms = arrival_nano / 1000000;
 	ret->duration_ms = max_i64(1, (int64_t)duration_ms);
 	ret->name = str_of(arena_printf(load->arena, "%zu", reader->line));
+	ret->work = str_trim(reader->columns[TYPE]);
 	return ERR_OK;
 }
 

@@ -33,9 +33,25 @@ static bool find_policy(struct str name, struct queue_policy *ret)
 	return false;
 }
 
+static bool find_durations(struct str name, queue_durations *ret)
+{
+	static const char *const NAMES[] = { [QUEUE_DURATIONS_TRUE] = "true",
+					     [QUEUE_DURATIONS_NONE] = "none",
+					     [QUEUE_DURATIONS_LEARNED] = "learned" };
+	for (size_t i = 0; i < ARRAY_COUNT(NAMES); i++) {
+		if (!str_eq_c(name, NAMES[i]))
+			continue;
+		*ret = (queue_durations)i;
+		return true;
+	}
+	return name.len == 0;
+}
+
 err_status queue_policy_parse(struct str text, struct queue_policy *ret, struct err *err)
 {
-	static const char *const KEYS[] = { "base", "heads", "priority", "strict", NULL };
+	static const char *const KEYS[] = {
+		"base", "heads", "priority", "strict", "durations", NULL
+	};
 	AUTO(json_decrefp) json_t *json = NULL;
 	struct queue_policy policy;
 	if (yaml_parse(text, &json, err) != ERR_OK || json_only_keys(json, KEYS, err) != ERR_OK)
@@ -50,6 +66,8 @@ err_status queue_policy_parse(struct str text, struct queue_policy *ret, struct 
 	policy.heads_per_pool = (size_t)heads;
 	policy.uses_priority = json_bool(json, "priority", policy.uses_priority);
 	policy.is_strict = json_bool(json, "strict", policy.is_strict);
+	if (!find_durations(json_text(json, "durations"), &policy.durations))
+		return err_set(err, ERR_INVALID, "durations: true, none or learned, as text");
 	*ret = policy;
 	return ERR_OK;
 }
@@ -67,7 +85,7 @@ err_status queue_policy_load(const char *name_or_path, struct queue_policy *ret,
 }
 
 struct queue_options {
-	const char *format, *jobs, *throughput, *policy, *out;
+	const char *format, *jobs, *throughput, *policy, *out, *estimates;
 	struct queue_cluster cluster;
 	int64_t speed_nano;
 };
@@ -109,6 +127,30 @@ static err_status write_jobs(const char *path, const struct queue_jobs *jobs, st
 	return fs_write_atomic(path, buf_str(&out), 0644, err);
 }
 
+static err_status write_estimates(const char *path, const struct queue_jobs *jobs, struct err *err)
+{
+	AUTO(buf_done) struct buf out = { .limit = JOBS_MAX_BYTES };
+	AUTO(buf_done) struct buf table = { .limit = JOBS_MAX_BYTES };
+	buf_put_c(&out, "job,gpus,told_s,from_s,to_s,start_s\n");
+	for (size_t i = 0; i < jobs->count; i++) {
+		const struct queue_job *job = &jobs->items[i];
+		if (job->told_ms < 0)
+			continue;
+		buf_put(&out, job->name);
+		buf_printf(&out, ",%lld", (long long)job->gpus);
+		put_ms(&out, job->told_ms);
+		put_ms(&out, job->low_ms);
+		put_ms(&out, job->high_ms);
+		put_ms(&out, job->start_ms);
+		buf_put_byte(&out, '\n');
+	}
+	queue_starts_score(jobs, &table);
+	(void)fwrite(table.data, 1, table.len, stdout);
+	if (!buf_ok(&out))
+		return err_set(err, ERR_LIMIT, "%s would be too large", path);
+	return fs_write_atomic(path, buf_str(&out), 0644, err);
+}
+
 // What a strict queue could never start would hold up all others, and a job of more GPUs than a
 // node has cannot be started by anybody yet.
 static size_t drop_too_large(struct queue_jobs *jobs, int64_t gpus)
@@ -144,6 +186,21 @@ static err_status read_inputs(struct arena *arena, const struct queue_options *o
 	return queue_jobs_parse(arena, &files, ret, err);
 }
 
+// How well durations are guessed: no cluster, no queue, the trace alone.
+static int score_durations(const struct queue_options *options)
+{
+	struct err err = { .status = ERR_OK };
+	AUTO(arena_freep) struct arena *arena = arena_new(ARENA_MAX_BYTES);
+	AUTO(buf_done) struct buf out = { .limit = JOBS_MAX_BYTES };
+	struct queue_jobs jobs;
+	if (read_inputs(arena, options, &jobs, &err) != ERR_OK) {
+		(void)fprintf(stderr, "gpuaas-sim: %s\n", err.text);
+		return err_exit_code(err.status);
+	}
+	queue_learn_score(&jobs, &out);
+	return fwrite(out.data, 1, out.len, stdout) == out.len ? 0 : 1;
+}
+
 static int run(const struct queue_options *options)
 {
 	struct err err = { .status = ERR_OK };
@@ -152,6 +209,7 @@ static int run(const struct queue_options *options)
 	struct queue_policy policy;
 	if (queue_policy_load(options->policy, &policy, &err) == ERR_OK &&
 	    read_inputs(arena, options, &jobs, &err) == ERR_OK) {
+		policy.estimates = options->estimates != NULL;
 		size_t dropped =
 			drop_too_large(&jobs, options->cluster.nodes * options->cluster.gpus);
 		if (dropped + jobs.left_out > 0)
@@ -165,7 +223,8 @@ static int run(const struct queue_options *options)
 			(void)fprintf(stderr, "gpuaas-sim: an invariant is broken: %s\n", broken);
 			return EXIT_INVARIANT;
 		}
-		(void)write_jobs(options->out, &jobs, &err);
+		if (write_jobs(options->out, &jobs, &err) == ERR_OK && options->estimates != NULL)
+			(void)write_estimates(options->estimates, &jobs, &err);
 	}
 	if (err.status != ERR_OK)
 		(void)fprintf(stderr, "gpuaas-sim: %s\n", err.text);
@@ -179,7 +238,7 @@ static const char **text_of(struct queue_options *options, const char *name)
 	} TEXTS[] = {
 		{ "--format", &options->format }, { "--jobs", &options->jobs },
 		{ "--policy", &options->policy }, { "--throughput", &options->throughput },
-		{ "--out", &options->out },
+		{ "--out", &options->out },       { "--estimates", &options->estimates },
 	};
 	for (size_t i = 0; i < ARRAY_COUNT(TEXTS); i++) {
 		if (strcmp(name, TEXTS[i].name) == 0)
@@ -208,10 +267,12 @@ int queue_command(int argc, char **argv)
 			return usage_fail("unknown option");
 		}
 	}
-	if (options.format == NULL || options.jobs == NULL || options.out == NULL ||
-	    options.cluster.nodes == 0)
+	bool scores = strcmp(argv[1], "durations") == 0;
+	if (options.format == NULL || options.jobs == NULL)
+		return usage_fail("--format and --jobs are needed");
+	if (!scores && (options.out == NULL || options.cluster.nodes == 0))
 		return usage_fail("queue needs --format, --jobs, --nodes and --out");
 	if (strcmp(options.format, "philly") == 0 && options.throughput == NULL)
 		return usage_fail("philly tells steps: --throughput is needed");
-	return run(&options);
+	return scores ? score_durations(&options) : run(&options);
 }

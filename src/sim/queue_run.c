@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The core on a virtual clock: submissions and ends, nothing else happens. Since every job says
-// truly how long it runs, nothing is to be done between them.
+// truly how long it runs, nothing is to be done between them; where that is to be learned, a job
+// that is late is looked at anew with the next of them.
 #include "base/map.h"
-#include "sched/sched.h"
+#include "sched/durations.h"
+#include "sched/forecast.h"
 #include "sim/queue.h"
 #include "sim/sim.h"
 
@@ -34,33 +36,41 @@ static struct str uid_of(const struct player *player, const struct queue_job *jo
 	return str_of(out);
 }
 
+void queue_pod_fill(const struct queue_job *job, int64_t gpus, struct queue_pod *ret)
+{
+	*ret = (struct queue_pod){ .amount = { STR(FEED_GPU_RESOURCE), gpus },
+				   .ask = { STR("job"), SCHED_APP, gpus },
+				   .spec = { .amounts = &ret->amount,
+					     .amount_count = 1,
+					     .gpu_asks = &ret->ask,
+					     .gpu_ask_count = 1,
+					     .gpu_count = gpus,
+					     .duration_s = (job->duration_ms + 999) / 1000 },
+				   .in = { .namespace_ = STR("jobs"),
+					   .created_s = job->submit_ms / 1000,
+					   .work = job->work,
+					   .is_ours = true,
+					   .spec = &ret->spec } };
+}
+
 static void feed(struct player *player, struct queue_job *job, int64_t member, struct str node)
 {
 	char uid[UID_BYTES], gang[UID_BYTES];
 	int64_t members = members_of(player, job);
 	int64_t gpus = min_i64(player->node_gpus, job->gpus - member * player->node_gpus);
 	gpus = members == 1 ? job->gpus : gpus;
-	struct sched_amount amount = { STR(FEED_GPU_RESOURCE), gpus };
-	struct sched_gpu_ask ask = { STR("job"), SCHED_APP, gpus };
-	struct sched_spec spec = { .amounts = &amount,
-				   .amount_count = 1,
-				   .gpu_asks = &ask,
-				   .gpu_ask_count = 1,
-				   .gpu_count = gpus,
-				   .duration_s = (job->duration_ms + 999) / 1000 };
 	struct sched_gang_in terms = { .name = uid_of(player, job, 0, gang), .min = members };
-	struct sched_pod_in in = { .uid = uid_of(player, job, member, uid),
-				   .namespace_ = STR("jobs"),
-				   .name = uid_of(player, job, member, uid),
-				   .node = node,
-				   .created_s = job->submit_ms / 1000,
-				   .priority = player->policy->uses_priority ? job->priority : 0,
-				   .is_ours = true,
-				   .spec = &spec,
-				   .gang = members > 1 ? &terms : NULL };
+	struct queue_pod pod;
+	queue_pod_fill(job, gpus, &pod);
+	pod.in.uid = pod.in.name = uid_of(player, job, member, uid);
+	pod.in.node = node;
+	pod.in.priority = player->policy->uses_priority ? job->priority : 0;
+	pod.in.gang = members > 1 ? &terms : NULL;
+	if (player->policy->durations != QUEUE_DURATIONS_TRUE)
+		pod.spec.duration_s = 0;
 	if (node.len == 0)
-		(void)map_set(player->waiting, in.uid, job);
-	sched_pod_set(player->core, &in);
+		(void)map_set(player->waiting, pod.in.uid, job);
+	sched_pod_set(player->core, &pod.in);
 }
 
 static void feed_all(struct player *player, struct queue_job *job)
@@ -105,7 +115,7 @@ static void end(struct player *player, struct queue_job *job)
 {
 	char uid[UID_BYTES];
 	for (int64_t i = 0; i < members_of(player, job); i++)
-		sched_pod_remove(player->core, uid_of(player, job, i, uid));
+		sched_pod_ended(player->core, uid_of(player, job, i, uid), player->now_ms);
 }
 
 // The first promise is kept: it is what would be shown to who waits.
@@ -121,6 +131,20 @@ static void note_reservations(struct player *player)
 	}
 }
 
+// What a person would have been told when the job began to wait.
+static void note_estimate(struct player *player, const struct sched_decision *wait)
+{
+	struct queue_job *job = map_find(player->waiting, wait->uid);
+	struct sched_estimate estimate;
+	if (!player->policy->estimates || job == NULL || job->told_ms >= 0)
+		return;
+	job->told_ms = player->now_ms;
+	if (!sched_estimate_get(player->core, wait->namespace_, wait->name, &estimate))
+		return;
+	job->low_ms = estimate.from_ms;
+	job->high_ms = estimate.to_ms;
+}
+
 static const char *decide(struct player *player)
 {
 	struct sched_decision decision;
@@ -133,6 +157,8 @@ static const char *decide(struct player *player)
 		if (!sched_next(player->core, player->now_ms, &decision))
 			break;
 		const char *broken = decision.verb == SCHED_BIND ? start(player, &decision) : NULL;
+		if (decision.verb == SCHED_WAIT)
+			note_estimate(player, &decision);
 		if (broken != NULL)
 			return broken;
 	}
@@ -192,6 +218,8 @@ const char *queue_run(struct queue_jobs *jobs, const struct queue_cluster *clust
 				 .node_gpus = cluster->gpus,
 				 .waiting = map_new(0) };
 	sched_heads_set(player.core, policy->heads_per_pool);
+	if (policy->durations == QUEUE_DURATIONS_LEARNED || policy->estimates)
+		sched_durations_learn(player.core);
 	add_nodes(player.core, cluster);
 	const char *broken = play(&player);
 	sched_free(player.core);

@@ -20,7 +20,9 @@ static const char USAGE[] =
 	"           [--seeds 100-103] [--rounds 1000] [--seed S]\n"
 	"       gpuaas-sim queue --format openb|tiresias|philly --jobs FILE\n"
 	"           [--throughput T.csv] [--speed F] --nodes NxG\n"
-	"           --policy fifo|priority|easy|default|FILE --out J.csv\n"
+	"           --policy fifo|priority|easy|default|FILE --out J.csv [--estimates E.csv]\n"
+	"       gpuaas-sim durations --format openb|tiresias|philly --jobs FILE\n"
+	"           [--throughput T.csv] [--speed F]\n"
 	"       gpuaas-sim whatif FILE.yaml [--add-nodes N --like NODE] [--remove-node NODE]\n"
 	"           [--limit TENANT=GPUS] [--policy NAME|FILE] [--duration S]\n"
 	"           [--node-hour-price P] [-o table|csv|json]\n"
@@ -41,7 +43,9 @@ static const char USAGE[] =
 	"for better weights on lists and orders drawn from those given. queue plays the jobs of\n"
 	"a trace on N nodes of G GPUs, submissions F times as fast, and writes when each was\n"
 	"started and what start was reserved for it first; T.csv: type,GPUs,steps a second, for\n"
-	"philly.\n";
+	"philly; with --estimates also what start each that waited was told, and how many came\n"
+	"true. durations guesses how long each job runs from those alone that ended before it\n"
+	"came, and prints how true that was.\n";
 
 enum { EXIT_USAGE = 2 };
 

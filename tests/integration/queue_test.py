@@ -194,6 +194,56 @@ def test_a_policy_as_a_file(tmp_path):
         assert done.returncode == 1 and told in done.stderr, done.stderr
 
 
+def durations(folder, text):
+    """What `durations` prints of jobs in Tiresias' form, by size."""
+    jobs = folder / "lasts.in"
+    jobs.write_text(text)
+    done = subprocess.run([SIM, "durations", "--format", "tiresias", "--jobs", jobs], capture_output=True, text=True,
+                          check=False, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr
+    return {row["gpus"]: row for row in csv.DictReader(done.stdout.splitlines())}
+
+
+def test_durations_are_guessed_from_those_that_ended_before(tmp_path):
+    jobs = [(200 * i, 1, 100) for i in range(50)]
+    told = durations(tmp_path, tiresias(jobs))
+    # The first eight are seen before any is guessed, and all are alike.
+    assert told["1"]["jobs"] == "50" and told["1"]["guessed"] == "42" and told["1"]["inside_pct"] == "100.0"
+    assert told["all"] == told["1"] | {"gpus": "all"} and told["2-4"]["jobs"] == "0"
+    # All come before the first has ended: nothing may be known of any of them.
+    assert durations(tmp_path, tiresias([(i, 1, 100) for i in range(50)]))["1"]["guessed"] == "0"
+    # Other sizes say nothing about it.
+    mixed = sorted([*jobs, *((200 * i, 4, 5000) for i in range(50))])
+    assert durations(tmp_path, tiresias(mixed))["1"]["inside_pct"] == "100.0"
+
+
+def test_learned_durations_let_small_jobs_pass(tmp_path):
+    """A job of all GPUs waits 1,000 s; those before taught how long the others run."""
+    taught = sorted([(1100 * i, 3, 1000) for i in range(9)] + [(1100 * i + 50, 1, 20) for i in range(9)])
+    jobs = [*taught, (10000, 3, 1000), (10001, 4, 10), *((10100 + 30 * i, 1, 20) for i in range(10))]
+    policy, starts = tmp_path / "policy.yaml", {}
+    for known in ("true", "learned", "none"):
+        policy.write_text(f"base: default\ndurations: '{known}'\n")
+        rows = play(tmp_path, tiresias(jobs), "1x4", policy)
+        starts[known] = [rows[str(i)]["start_s"] for i in range(20, 30)]
+        assert rows["19"]["start_s"] == 11000, "the head starts when the job before it ends"
+    assert starts["true"] == [10100 + 30 * i for i in range(10)]
+    assert min(starts["none"]) >= 11000, "what ends never passes nobody"
+    assert starts["learned"] == starts["true"]
+
+
+def test_starts_are_told_where_they_come_true(tmp_path):
+    out = tmp_path / "told.csv"
+    jobs = [(80 * i, 1, 79 if i % 2 else 81) for i in range(400)]
+    rows = play(tmp_path, tiresias(jobs), "1x1", more=("--estimates", out))
+    with out.open() as file:
+        told = [{k: float(v) for k, v in row.items() if v} for row in csv.DictReader(file)]
+    assert all(rows[str(int(r["job"]))]["start_s"] == r["start_s"] and r["told_s"] <= r["start_s"] for r in told)
+    shown = [r for r in told if "from_s" in r]
+    assert len(shown) > 40, f"{len(shown)} of {len(told)}"
+    assert sum(r["from_s"] <= r["start_s"] <= r["to_s"] for r in shown) >= 0.8 * len(shown)
+
+
 @pytest.mark.parametrize("text, told", [
     ("", "empty"), ("job_id,num_gpu\n", "submit_time"), (TIRESIAS + "1,x,0,1,m,1,1\n", "jobs.in:2: column 2"),
     (TIRESIAS + "1,1,-1,1,m,1,1\n", "jobs.in:2: column 3"), (TIRESIAS + "1,1\n", "jobs.in:2: "),

@@ -123,3 +123,17 @@ def test_usage():
     for words in ((), ("run",), ("dance",), ("run", SCENARIO, "--seed", "x")):
         assert sim(*words).returncode == 2, words
     assert sim("--help").returncode == 0
+
+
+def test_deadlines(tmp_path):
+    """One can no longer be met and says so at that second; one is met because it is urgent."""
+    scenario, out = ROOT / "tests" / "scenario" / "deadline.yaml", tmp_path / "decisions.jsonl"
+    done = sim("run", scenario, "--seed", 1, "--out", out, "--priority-weights", "deadline=1000,deadline-within=60")
+    assert done.returncode == 0, done.stderr
+    assert out.read_text() == (GOLDEN / "deadline.run.jsonl").read_text()
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    binds = {d["pod"]: d["t_ms"] for d in lines if d["verb"] == "bind"}
+    assert 100_000 <= binds["lab/urgent"] - binds["lab/long"] < 100_100 < binds["lab/first"]
+    lost = [d for d in lines if any(r["code"] == "DeadlineUnreachable" for r in d["reasons"])]
+    assert lost and lost[0]["pod"] == "lab/hopeless" and 60_000 < lost[0]["t_ms"] <= 61_000
+    assert not any(d["pod"] == "lab/urgent" for d in lost)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemons/scheduler/groups.h"
+#include "daemons/scheduler/lengths.h"
 #include "daemons/scheduler/tenants.h"
 #include "feed/feed_budget.h"
+#include "sched/durations.h"
 #include "sched/sched_queue.h"
 #include "sys/log.h"
 #include "sys/mac.h"
@@ -102,13 +104,19 @@ static int64_t core_ms_of(const struct scheduler *s, int64_t wall_s)
 	return wall_s == 0 || age_s < 0 ? 0 : scheduler_now_ms(s) - 1000 * age_s;
 }
 
+static void end_pod(struct scheduler *s, struct str uid)
+{
+	sched_pod_ended(s->core, uid, scheduler_now_ms(s));
+	lengths_gone(s, uid);
+	record_drop(s, uid);
+}
+
 static void set_pod(struct scheduler *s, const struct kobj_pod *pod,
 		    const struct kobj_unknowns *unknowns)
 {
 	struct sched_pod_in in;
 	if (feed_pod_is_finished(pod)) {
-		sched_pod_remove(s->core, pod->meta.uid);
-		record_drop(s, pod->meta.uid);
+		end_pod(s, pod->meta.uid);
 		return;
 	}
 	if (!feed_pod(s->arena, pod, unknowns, str_of(s->options->scheduler_name), &in)) {
@@ -123,6 +131,8 @@ static void set_pod(struct scheduler *s, const struct kobj_pod *pod,
 	sched_pod_set(s->core, &in);
 	if (in.node.len == 0)
 		return;
+	if (in.is_ours)
+		lengths_check(s, pod);
 	struct record *record = record_find(s, pod->meta.uid);
 	if (record != NULL)
 		serve_observe_wait(s, record);
@@ -141,8 +151,7 @@ static struct str on_pod(struct cache *cache, const struct watch_item *item)
 	if (item->event != WATCH_DELETED) {
 		set_pod(s, &pod, &unknowns);
 	} else {
-		sched_pod_remove(s->core, key);
-		record_drop(s, key);
+		end_pod(s, key);
 	}
 	return key;
 }
@@ -256,6 +265,7 @@ static void forget(struct cache *cache, struct str key)
 	switch (cache->kind) {
 	case CACHE_PODS:
 		sched_pod_remove(s->core, key);
+		lengths_gone(s, key);
 		record_drop(s, key);
 		break;
 	case CACHE_NODES: sched_node_remove(s->core, key); break;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemons/scheduler/dump.h"
 #include "daemons/scheduler/evict.h"
+#include "daemons/scheduler/lengths.h"
 #include "daemons/scheduler/tenants.h"
 #include "net/http_server.h"
 #include "sys/fs.h"
@@ -47,6 +48,8 @@ static const char USAGE[] =
 	"                                so long, so many at most, with so much grace at most\n"
 	"                                (priority,per-minute=60,grace-max=10m)\n"
 	"  --reclaim guaranteed|deserved what tenants may take back from each other (guaranteed)\n"
+	"  --durations learned|said      how long pods run that do not say it: as those like them\n"
+	"                                did, or unknown (learned)\n"
 	"  --log-level debug|info|warn|error\n"
 	"  --version, --help\n";
 
@@ -71,6 +74,7 @@ static int read_options(int argc, char **argv, struct options *options)
 		FACTORS,
 		RECLAIM,
 		PREEMPTION,
+		DURATIONS,
 		LEVEL,
 		VERSION,
 		HELP
@@ -86,6 +90,7 @@ static int read_options(int argc, char **argv, struct options *options)
 					      { "priority-weights", 1, NULL, FACTORS },
 					      { "reclaim", 1, NULL, RECLAIM },
 					      { "preemption", 1, NULL, PREEMPTION },
+					      { "durations", 1, NULL, DURATIONS },
 					      { "log-level", 1, NULL, LEVEL },
 					      { "version", 0, NULL, VERSION },
 					      { "help", 0, NULL, HELP },
@@ -102,6 +107,7 @@ static int read_options(int argc, char **argv, struct options *options)
 					[FACTORS] = &options->factors,
 					[RECLAIM] = &options->reclaim,
 					[PREEMPTION] = &options->preemption,
+					[DURATIONS] = &options->durations,
 					[LEVEL] = &level };
 	int option;
 	while ((option = getopt_long(argc, argv, "", LONG, NULL)) != -1) {
@@ -176,7 +182,7 @@ static err_status start(struct scheduler *s, struct err *err)
 	s->wake = loop_timer_new(s->loop, scheduler_wake, s);
 	if (load_key(s, err) != ERR_OK || load_policy(s, err) != ERR_OK ||
 	    tenants_open(s, err) != ERR_OK || evict_open(s, err) != ERR_OK ||
-	    connect_api(s, err) != ERR_OK)
+	    lengths_open(s, err) != ERR_OK || connect_api(s, err) != ERR_OK)
 		return err->status;
 	s->events = event_sink_new(s->client, "gpuaas.io/scheduler", s->options->identity);
 	if (loop_handle_signals(s->loop, NULL, NULL, err) != ERR_OK ||
@@ -257,7 +263,8 @@ int main(int argc, char **argv)
 				   .identity = host,
 				   .lease_namespace = "gpuaas-system",
 				   .scheduler_name = "gpuaas",
-				   .preemption = "priority,per-minute=60" };
+				   .preemption = "priority,per-minute=60",
+				   .durations = "learned" };
 	int code = read_options(argc, argv, &options);
 	if (code >= 0)
 		return code;

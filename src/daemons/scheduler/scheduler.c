@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemons/scheduler/evict.h"
+#include "daemons/scheduler/lengths.h"
 #include "daemons/scheduler/tenants.h"
 #include "sys/log.h"
 
@@ -91,6 +92,7 @@ void scheduler_on_acquired(void *arg, int64_t transitions)
 		sched_policy_set(s->core, &s->policy);
 	sched_preempt_set(s->core, &s->preempt_rules);
 	tenants_begin(s);
+	lengths_begin(s);
 	s->counters.terms++;
 	log_kv(LOG_INFO, "leading", "identity", s->options->identity, NULL);
 	int64_t doubt_ms = s->doubt_until_ms - scheduler_now_ms(s);
@@ -112,6 +114,7 @@ void scheduler_on_lost(void *arg)
 	cache_stop_all(s);
 	record_drop_all(s);
 	tenants_end(s);
+	lengths_end(s);
 	loop_timer_stop(s->wake);
 	sched_free(s->core);
 	s->core = NULL;

@@ -17,7 +17,7 @@ struct options {
 	const char *kubeconfig; // "in-cluster" or a file; NULL: the default of kubectl
 	const char *plan_key_file, *listen, *identity, *lease_namespace, *scheduler_name;
 	const char *policy; // name or file; NULL: the core's own
-	const char *half_life, *factors, *reclaim, *preemption; // as texts
+	const char *half_life, *factors, *reclaim, *preemption, *durations; // as texts
 	struct str log_level;
 	bool is_dump;
 };
@@ -90,12 +90,12 @@ struct scheduler {
 	struct arena *arena; // of one object, decision or message
 	struct map *records; // uid -> record
 	struct record *queued, **queued_end;
-	size_t patches_in_flight;
 	struct bind binds[BINDS_MAX];
-	size_t binds_in_flight;
+	size_t binds_in_flight, patches_in_flight;
 	struct claim_wait *claim_waits;
 	struct groups *groups; // NULL: not leading
 	struct evict_set *evict_sets;
+	struct lengths *lengths; // of lengths.c; NULL: not leading
 	struct sched_preempt_rules preempt_rules;
 	int64_t grace_max_s;
 	int64_t doubt_until_ms; // binds of our last term may still happen until then

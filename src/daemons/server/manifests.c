@@ -150,6 +150,8 @@ static json_t *annotations_of(const struct request_spec *spec)
 		(void)snprintf(text, sizeof text, "%lld", (long long)spec->duration_s);
 		put_text(notes, "gpuaas.io/duration", str_of(text));
 	}
+	if (spec->deadline.len > 0)
+		put_text(notes, "gpuaas.io/deadline", spec->deadline);
 	return notes;
 }
 

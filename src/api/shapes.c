@@ -222,6 +222,8 @@ static const struct schema_field explain_fields[] = {
 	  .doc = "{\"tenant\",\"below_guarantee\",\"priority\",\"score\",\"factors\"}: its place "
 		 "among "
 		 "others." },
+	{ "load", SCHEMA_ANY,
+	  .doc = "Of GPUs given in shares: how loaded each was when it was chosen." },
 	{ "preemption", SCHEMA_ANY,
 	  .doc = "{\"node\",\"leaving\",\"evictedBy\",\"queuedSince\"}: node kept for it and how "
 		 "many "

@@ -75,6 +75,22 @@ static void print_preemption(struct cli *cli, const json_t *preemption)
 		       cli_plain(cli, json_text(preemption, "queuedSince")));
 }
 
+// What its GPUs were loaded with when they were chosen.
+static void print_load(struct cli *cli, const json_t *loads)
+{
+	const json_t *load;
+	size_t i;
+	json_array_foreach(loads, i, load)
+	{
+		printf("load: %s ", cli_plain(cli, json_text(load, "gpu")));
+		if (json_is_null(json_object_get(load, "percent")))
+			printf("was ignored, it was not known or too old\n");
+		else
+			printf("at %s %%, measured %s s before\n", cli_cell(cli, load, "percent"),
+			       cli_cell(cli, load, "age_s"));
+	}
+}
+
 static void print_explain(struct cli *cli, const json_t *answer)
 {
 	if (cli->format == CLI_JSON) {
@@ -104,6 +120,7 @@ static void print_explain(struct cli *cli, const json_t *answer)
 			       : "an unknown time");
 	print_queue(cli, json_at(answer, "queue"));
 	print_preemption(cli, json_at(answer, "preemption"));
+	print_load(cli, json_at(answer, "load"));
 	const json_t *reasons = json_at(answer, "reasons");
 	if (json_array_size(reasons) > 0)
 		cli_print(cli, reasons, reason_columns, ARRAY_COUNT(reason_columns));

@@ -57,10 +57,9 @@ static err_status read_times(const json_t *json, struct sim_object *object, stru
 
 static bool find_kind(const json_t *json, struct str kind, struct sim_object *object)
 {
-	static const char *const KINDS[SIM_STORAGE] = {
-		"Node", "GPUNode", "Namespace", "Tenant", "Pod", "PodDisruptionBudget",
-		"GPULoad"
-	};
+	static const char *const KINDS[SIM_STORAGE] = { "Node",   "GPUNode", "Namespace",
+							"Tenant", "Pod",     "PodDisruptionBudget",
+							"GPULoad" };
 	for (int i = 0; i < SIM_STORAGE; i++) {
 		object->kind = (sim_kind)i;
 		if (str_eq_c(kind, KINDS[i]))

@@ -60,20 +60,40 @@ bool mac_plan_check(struct str key, const struct mac_plan *plan, struct str text
 	return CRYPTO_memcmp(want, text.data, text.len) == 0;
 }
 
-bool mac_explain_token(struct str key, char ret_text[MAC_TEXT_BYTES])
+static bool use_token(struct str key, struct str use, char ret_text[MAC_TEXT_BYTES])
 {
 	if (key.len < MAC_KEY_BYTES_MIN)
 		return false;
-	sign_text(key, STR("explain"), ret_text);
+	sign_text(key, use, ret_text);
 	return true;
+}
+
+static bool use_check(struct str key, struct str use, struct str authorization)
+{
+	static const struct str SCHEME = { "Bearer ", 7 };
+	char want[MAC_TEXT_BYTES];
+	if (!use_token(key, use, want) || !str_starts(authorization, SCHEME) ||
+	    authorization.len != SCHEME.len + MAC_TEXT_BYTES - 1)
+		return false;
+	return CRYPTO_memcmp(want, authorization.data + SCHEME.len, MAC_TEXT_BYTES - 1) == 0;
+}
+
+bool mac_explain_token(struct str key, char ret_text[MAC_TEXT_BYTES])
+{
+	return use_token(key, STR("explain"), ret_text);
 }
 
 bool mac_explain_check(struct str key, struct str authorization)
 {
-	static const struct str SCHEME = { "Bearer ", 7 };
-	char want[MAC_TEXT_BYTES];
-	if (!mac_explain_token(key, want) || !str_starts(authorization, SCHEME) ||
-	    authorization.len != SCHEME.len + MAC_TEXT_BYTES - 1)
-		return false;
-	return CRYPTO_memcmp(want, authorization.data + SCHEME.len, MAC_TEXT_BYTES - 1) == 0;
+	return use_check(key, STR("explain"), authorization);
+}
+
+bool mac_load_token(struct str key, char ret_text[MAC_TEXT_BYTES])
+{
+	return use_token(key, STR("load"), ret_text);
+}
+
+bool mac_load_check(struct str key, struct str authorization)
+{
+	return use_check(key, STR("load"), authorization);
 }

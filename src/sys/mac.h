@@ -2,7 +2,8 @@
 // Message authentication of the scheduler's plan: HMAC-SHA256 (RFC 2104) over pod UID, node and
 // the text of the devices annotation. The scheduler writes it with the Binding, the agent checks
 // it, so that no tenant can forge or move a grant. The key is shared by both and never logged.
-// From the same key comes the token by which the server asks the scheduler to explain.
+// From the same key come the tokens by which the server asks the scheduler to explain, and the
+// scheduler the agents for their load views.
 #pragma once
 
 #include "base/str.h"
@@ -25,3 +26,6 @@ MUST_USE bool mac_plan_check(struct str key, const struct mac_plan *plan, struct
 MUST_USE bool mac_explain_token(struct str key, char ret_text[MAC_TEXT_BYTES]);
 // The value of an Authorization header; takes the same time whatever differs.
 MUST_USE bool mac_explain_check(struct str key, struct str authorization);
+// The same for the load view of an agent.
+MUST_USE bool mac_load_token(struct str key, char ret_text[MAC_TEXT_BYTES]);
+MUST_USE bool mac_load_check(struct str key, struct str authorization);

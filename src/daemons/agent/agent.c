@@ -134,7 +134,7 @@ static void on_pod_deleted(void *arg, const struct pod_facts *last)
 	meter_step(agent->meter);
 }
 
-static struct str plan_key(void *arg)
+struct str agent_plan_key(void *arg)
 {
 	struct agent *agent = arg;
 	struct err err;
@@ -345,7 +345,7 @@ static err_status start_client(struct agent *agent, struct arena *arena, struct 
 	const struct pods_config pods = { .node = agent->config.node_name,
 					  .resource = agent->config.resource,
 					  .arg = agent,
-					  .plan_key = plan_key,
+					  .plan_key = agent_plan_key,
 					  .on_change = on_pods_change,
 					  .on_deleted = on_pod_deleted };
 	return pods_new(agent->client, &pods, &agent->pods, err);
@@ -463,6 +463,25 @@ static err_status start_http(struct agent *agent, struct err *err)
 	return status == ERR_OK ? ERR_OK : err_wrap(err, "metrics at %s", from->listen);
 }
 
+static err_status start_load(struct agent *agent, struct err *err)
+{
+	const struct agent_config *from = &agent->config;
+	const struct tls_server_config tls = { .cert_file = from->load_cert_file,
+					       .key_file = from->load_key_file };
+	if (from->load_listen == NULL)
+		return ERR_OK;
+	err_status status = tls_server_new(&tls, &agent->load_tls, err);
+	const struct http_server_config config = { .listen = from->load_listen,
+						   .tls = agent->load_tls,
+						   .body_max_bytes = 1,
+						   .connections_max = METRICS_CONNECTIONS_MAX,
+						   .handler = agent_http_load,
+						   .arg = agent };
+	if (status == ERR_OK)
+		status = http_server_new(agent->loop, &config, &agent->load_http, err);
+	return status == ERR_OK ? ERR_OK : err_wrap(err, "load view at %s", from->load_listen);
+}
+
 static void on_hup(void *arg)
 {
 	struct agent *agent = arg;
@@ -473,6 +492,8 @@ static void on_hup(void *arg)
 	agent_layout_reload(agent->layout);
 	if (agent->tls != NULL && tls_server_reload(agent->tls, &err) != ERR_OK)
 		log_err(LOG_ERROR, "certificate is not reloaded, the old one stays", &err);
+	if (agent->load_tls != NULL && tls_server_reload(agent->load_tls, &err) != ERR_OK)
+		log_err(LOG_ERROR, "certificate of the load view is not reloaded", &err);
 }
 
 err_status agent_start(struct agent *agent, const struct agent_config *config, struct arena *arena,
@@ -500,6 +521,8 @@ err_status agent_start(struct agent *agent, const struct agent_config *config, s
 		status = agent_layout_new(agent, &agent->layout, err);
 	if (status == ERR_OK)
 		status = start_http(agent, err);
+	if (status == ERR_OK)
+		status = start_load(agent, err);
 	if (status != ERR_OK) {
 		agent_stop(agent);
 		return status;
@@ -513,6 +536,8 @@ void agent_stop(struct agent *agent)
 {
 	http_server_free(agent->http);
 	tls_ctx_free(agent->tls);
+	http_server_free(agent->load_http);
+	tls_ctx_free(agent->load_tls);
 	kubelet_dir_free(agent->dir);
 	agent->dir = NULL;
 	agent_stop_dra(agent);

@@ -51,6 +51,8 @@ struct agent {
 	struct exporter exporter;
 	struct tls_ctx *tls;
 	struct http_server *http;
+	struct tls_ctx *load_tls;
+	struct http_server *load_http; // NULL: the load view is not served
 	struct loop_timer *housekeeping;
 	struct buf plan_key;
 	char machine[96]; // the product's name as the firmware tells it
@@ -86,5 +88,7 @@ size_t agent_list_migs(const struct agent *agent, const struct mig_caps *caps,
 		       const struct gpu_info *gpus,
 		       struct mig_device ret[GPU_MAX * MIG_INSTANCES_MAX]);
 void agent_hold_back_parts(struct agent *agent, uint32_t slot);
-// Answers of the HTTP server.
+struct str agent_plan_key(void *arg); // of the plans, read anew now and then; empty: none
+// Answers of the HTTP servers.
 void agent_http(void *arg, struct http_exchange *exchange, const struct http_request *request);
+void agent_http_load(void *arg, struct http_exchange *exchange, const struct http_request *request);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/metric.h"
 #include "daemons/agent/agent.h"
+#include "daemons/agent/load_view.h"
+#include "sys/mac.h"
 
+enum { LOAD_VIEW_MAX_BYTES = 1024 * 1024 };
 static const uint64_t READING_MAX_AGE_NS = 30 * UINT64_C(1000000000);
 
 static void fill_view(const struct agent *agent, struct metrics_view *view)
@@ -130,4 +133,26 @@ void agent_http(void *arg, struct http_exchange *exchange, const struct http_req
 	} else {
 		respond_text(exchange, 404, "there are /metrics, /healthz and /readyz\n");
 	}
+}
+
+void agent_http_load(void *arg, struct http_exchange *exchange, const struct http_request *request)
+{
+	struct agent *agent = arg;
+	AUTO(buf_done) struct buf body = { .limit = LOAD_VIEW_MAX_BYTES };
+	if (!mac_load_check(agent_plan_key(agent),
+			    http_header_find(&request->headers, "authorization"))) {
+		respond_text(exchange, 401, "only gpuaas-scheduler asks here\n");
+		return;
+	}
+	if (!str_eq_c(request->method, "GET") || !str_eq_c(request->path, "/load")) {
+		respond_text(exchange, 404, "there is GET /load\n");
+		return;
+	}
+	const struct load_view view = { .node = agent->config.node_name,
+					.gpus = monitor_gpus(agent->monitor),
+					.count = monitor_count(agent->monitor),
+					.usage = meter_usage(agent->meter),
+					.now_ns = world_mono_ns(loop_world(agent->loop)) };
+	load_view_put(&view, &body);
+	http_respond(exchange, buf_ok(&body) ? 200 : 500, "application/json", NULL, buf_str(&body));
 }

@@ -70,6 +70,9 @@ enum { FILE_MAX_BYTES = 256 * 1024, HOST_NAME_BYTES = 256 };
 	X("server.tokenFile", push_token_file, NULL)                                               \
 	X("tls.certFile", tls_cert_file, NULL)                                                     \
 	X("tls.keyFile", tls_key_file, NULL)                                                       \
+	X("load.listen", load_listen, NULL)                                                        \
+	X("load.certFile", load_cert_file, NULL)                                                   \
+	X("load.keyFile", load_key_file, NULL)                                                     \
 	X("metrics.countersFile", counters_file, NULL)                                             \
 	X("metrics.tokensFile", tokens_file, NULL)                                                 \
 	X("health.ignoreXids", ignore_xids, NULL)                                                  \
@@ -83,7 +86,8 @@ static const char *const top_keys[] = {
 	"tls",         "health",     "usage",
 	"journal",     "node",       "extraDeviceMounts",
 	"attribution", "metrics",    "mode",
-	"dra",         "mig",        NULL,
+	"dra",         "mig",        "load",
+	NULL,
 };
 static const struct {
 	const char *name;
@@ -94,6 +98,7 @@ static const struct {
 	{ "attribution", (const char *const[]){ "procRoot", NULL } },
 	{ "metrics", (const char *const[]){ "countersFile", "tokensFile", NULL } },
 	{ "tls", (const char *const[]){ "certFile", "keyFile", NULL } },
+	{ "load", (const char *const[]){ "listen", "certFile", "keyFile", NULL } },
 	{ "health", (const char *const[]){ "ignoreXids", "watchXids", "probeMs", "deadlineMs",
 					   "startDeadlineMs", "strikes", "cleanProbes", "holdOffS",
 					   "handoverMs", "handoverMiB", NULL } },
@@ -259,6 +264,14 @@ static err_status read_values(struct arena *arena, const json_t *root, struct ag
 	NUMBERS(TAKE_NUMBER)
 	if ((config->tls_cert_file == NULL) != (config->tls_key_file == NULL))
 		return err_set(err, ERR_INVALID, "tls needs certFile and keyFile, or neither");
+	bool has_load = config->load_listen != NULL;
+	if (has_load != (config->load_cert_file != NULL) ||
+	    has_load != (config->load_key_file != NULL) ||
+	    (has_load && config->plan_key_file == NULL))
+		return err_set(
+			err, ERR_INVALID,
+			"load needs listen, certFile and keyFile, and planKeyFile beside it; "
+			"or none of them");
 	if (check_mode(config, err) != ERR_OK)
 		return err->status;
 	const json_t *manage = json_at(root, "mig.manage");

@@ -26,6 +26,7 @@ struct agent_config {
 	const char *resource, *plan_key_file, *sys_root, *proc_root, *proc_driver;
 	const char *push_url, *push_ca_file, *push_token_file;
 	const char *tls_cert_file, *tls_key_file;
+	const char *load_listen, *load_cert_file, *load_key_file; // of the load view
 	const char *counters_file, *tokens_file;
 	const char *ignore_xids, *watch_xids;
 	int64_t plan_wait_ms, push_batch_bytes, push_period_ms;

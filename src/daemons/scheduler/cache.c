@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemons/scheduler/groups.h"
 #include "daemons/scheduler/lengths.h"
+#include "daemons/scheduler/load.h"
 #include "daemons/scheduler/tenants.h"
 #include "feed/feed_budget.h"
 #include "sched/durations.h"
@@ -107,6 +108,7 @@ static int64_t core_ms_of(const struct scheduler *s, int64_t wall_s)
 static void end_pod(struct scheduler *s, struct str uid)
 {
 	sched_pod_ended(s->core, uid, scheduler_now_ms(s));
+	load_agents_gone(s, uid);
 	lengths_gone(s, uid);
 	record_drop(s, uid);
 }
@@ -150,6 +152,7 @@ static struct str on_pod(struct cache *cache, const struct watch_item *item)
 	struct str key = arena_dup(s->arena, pod.meta.uid);
 	if (item->event != WATCH_DELETED) {
 		set_pod(s, &pod, &unknowns);
+		load_agents_pod(s, &pod);
 	} else {
 		end_pod(s, key);
 	}
@@ -266,6 +269,7 @@ static void forget(struct cache *cache, struct str key)
 	case CACHE_PODS:
 		sched_pod_remove(s->core, key);
 		lengths_gone(s, key);
+		load_agents_gone(s, key);
 		record_drop(s, key);
 		break;
 	case CACHE_NODES: sched_node_remove(s->core, key); break;

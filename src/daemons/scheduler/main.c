@@ -2,6 +2,7 @@
 #include "daemons/scheduler/dump.h"
 #include "daemons/scheduler/evict.h"
 #include "daemons/scheduler/lengths.h"
+#include "daemons/scheduler/load.h"
 #include "daemons/scheduler/tenants.h"
 #include "net/http_server.h"
 #include "sys/fs.h"
@@ -50,6 +51,9 @@ static const char USAGE[] =
 	"  --reclaim guaranteed|deserved what tenants may take back from each other (guaranteed)\n"
 	"  --durations learned|said      how long pods run that do not say it: as those like them\n"
 	"                                did, or unknown (learned)\n"
+	"  --load off|agents|URL[,period=TIME][,ca=FILE][,token=FILE]\n"
+	"                                where measured loads of GPUs come from: the agents, or a\n"
+	"                                Prometheus that scrapes them by DCGM's names (off)\n"
 	"  --log-level debug|info|warn|error\n"
 	"  --version, --help\n";
 
@@ -75,6 +79,7 @@ static int read_options(int argc, char **argv, struct options *options)
 		RECLAIM,
 		PREEMPTION,
 		DURATIONS,
+		LOAD,
 		LEVEL,
 		VERSION,
 		HELP
@@ -91,6 +96,7 @@ static int read_options(int argc, char **argv, struct options *options)
 					      { "reclaim", 1, NULL, RECLAIM },
 					      { "preemption", 1, NULL, PREEMPTION },
 					      { "durations", 1, NULL, DURATIONS },
+					      { "load", 1, NULL, LOAD },
 					      { "log-level", 1, NULL, LEVEL },
 					      { "version", 0, NULL, VERSION },
 					      { "help", 0, NULL, HELP },
@@ -108,6 +114,7 @@ static int read_options(int argc, char **argv, struct options *options)
 					[RECLAIM] = &options->reclaim,
 					[PREEMPTION] = &options->preemption,
 					[DURATIONS] = &options->durations,
+					[LOAD] = &options->load,
 					[LEVEL] = &level };
 	int option;
 	while ((option = getopt_long(argc, argv, "", LONG, NULL)) != -1) {
@@ -184,6 +191,8 @@ static err_status start(struct scheduler *s, struct err *err)
 	    tenants_open(s, err) != ERR_OK || evict_open(s, err) != ERR_OK ||
 	    lengths_open(s, err) != ERR_OK || connect_api(s, err) != ERR_OK)
 		return err->status;
+	if (load_open(s, err) != ERR_OK)
+		return err->status;
 	s->events = event_sink_new(s->client, "gpuaas.io/scheduler", s->options->identity);
 	if (loop_handle_signals(s->loop, NULL, NULL, err) != ERR_OK ||
 	    serve_start(s, err) != ERR_OK)
@@ -210,6 +219,7 @@ static void stop(struct scheduler *s)
 	loop_timer_free(s->wake);
 	map_free(s->records);
 	tenants_close(s);
+	load_close(s);
 	arena_free(s->arena);
 	buf_done(&s->plan_key);
 	loop_free(s->loop);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemons/scheduler/evict.h"
 #include "daemons/scheduler/lengths.h"
+#include "daemons/scheduler/load.h"
 #include "daemons/scheduler/tenants.h"
 #include "sys/log.h"
 
@@ -92,6 +93,7 @@ void scheduler_on_acquired(void *arg, int64_t transitions)
 		sched_policy_set(s->core, &s->policy);
 	sched_preempt_set(s->core, &s->preempt_rules);
 	tenants_begin(s);
+	load_begin(s);
 	lengths_begin(s);
 	s->counters.terms++;
 	log_kv(LOG_INFO, "leading", "identity", s->options->identity, NULL);
@@ -114,6 +116,7 @@ void scheduler_on_lost(void *arg)
 	cache_stop_all(s);
 	record_drop_all(s);
 	tenants_end(s);
+	load_end(s);
 	lengths_end(s);
 	loop_timer_stop(s->wake);
 	sched_free(s->core);

@@ -18,6 +18,7 @@ struct options {
 	const char *plan_key_file, *listen, *identity, *lease_namespace, *scheduler_name;
 	const char *policy; // name or file; NULL: the core's own
 	const char *half_life, *factors, *reclaim, *preemption, *durations; // as texts
+	const char *load;
 	struct str log_level;
 	bool is_dump;
 };
@@ -84,6 +85,7 @@ struct scheduler {
 	struct buf plan_key;
 	struct score_policy policy;
 	bool has_policy;
+	struct load_source *load;
 	struct tenants *tenants; // of tenants.c
 	struct sched *core;      // NULL: not leading
 	struct cache caches[CACHE_KINDS];

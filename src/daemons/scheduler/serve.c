@@ -7,6 +7,7 @@
 #include "daemons/scheduler/dryrun.h"
 #include "daemons/scheduler/evict.h"
 #include "daemons/scheduler/lengths.h"
+#include "daemons/scheduler/load.h"
 #include "daemons/scheduler/tenants.h"
 
 #include "net/http_server.h"
@@ -174,6 +175,7 @@ static void respond_metrics(struct scheduler *s, struct http_exchange *exchange)
 	evict_put_metrics(s, &out);
 	put_caches(s, &out);
 	tenants_put_metrics(s, &out);
+	load_put_metrics(s, &out);
 	lengths_put_metrics(s, &out);
 	metric_family(&out, "gpuaas_build_info", "gauge", "Version of the program.");
 	struct metric_label labels[2] = { { "part", STR("scheduler") },
@@ -224,6 +226,7 @@ static void explain_put(struct scheduler *s, struct str namespace_, struct str n
 		put_reservation(s, explanation, out);
 	tenants_put_place(s, namespace_, name, out);
 	evict_put_view(s, namespace_, name, out);
+	load_put_view(s, namespace_, name, out);
 	lengths_put_view(s, namespace_, name, out);
 	buf_put_c(out, ",\"reasons\":[");
 	for (size_t i = 0; i < explanation->facts.count; i++) {

@@ -4,6 +4,7 @@
 #include "base/metric.h"
 #include "check.h"
 #include "daemons/agent/exporter.h"
+#include "daemons/agent/load_view.h"
 #include "daemons/agent/metrics.h"
 
 #include <stdlib.h>
@@ -275,6 +276,30 @@ static void check_unreadable(struct check *c)
 	exporter_done(&exporter);
 }
 
+static void check_load_view(struct check *c, const struct usage *usage)
+{
+	static struct monitor_gpu three[3];
+	struct load_view view = {
+		.node = "node1", .gpus = three, .count = 3, .usage = usage, .now_ns = NOW_NS
+	};
+	AUTO(buf_done) struct buf page = { 0 };
+	memcpy(three, gpus, sizeof three);
+	for (size_t i = 0; i < 3; i++)
+		three[i].reading = (struct gpu_reading){ .valid = 0 };
+	gpu_reading_set(&three[0].reading, GPU_FIELD_UTIL_PERCENT, 80);
+	gpu_reading_set(&three[0].reading, GPU_FIELD_FB_USED_MIB, 4096);
+	three[1].reading_ns = 0; // never read
+	load_view_put(&view, &page);
+	CHECK_STR(c, "load view", buf_str(&page),
+		  "{\"node\":\"node1\",\"gpus\":[{\"uuid\":\"GPU-0\",\"healthy\":true,"
+		  "\"age_ms\":1,\"util_milli\":800,\"memory_mib\":4096,\"holders\":["
+		  "{\"pod_uid\":\"train\",\"container\":\"main\",\"num\":1,\"den\":1}]},"
+		  "{\"uuid\":\"GPU-1\",\"healthy\":true,\"holders\":["
+		  "{\"pod_uid\":\"serve-b\",\"container\":\"main\",\"num\":1,\"den\":4},"
+		  "{\"pod_uid\":\"serve-a\",\"container\":\"main\",\"num\":2,\"den\":4}]},"
+		  "{\"uuid\":\"GPU-2\",\"healthy\":true,\"age_ms\":99999,\"holders\":[]}]}\n");
+}
+
 int main(int argc, char **argv)
 {
 	struct check c = { 0 };
@@ -284,6 +309,7 @@ int main(int argc, char **argv)
 	set_up_gpus();
 	struct usage *usage = set_up_usage();
 	check_pages(&c, usage);
+	check_load_view(&c, usage);
 	check_migs(&c);
 	check_openmetrics(&c);
 	check_tokens(&c);

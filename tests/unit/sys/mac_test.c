@@ -75,6 +75,11 @@ static void test_explain(struct check *c)
 	CHECK(c, "empty", !mac_explain_check(key, STR("")));
 	CHECK(c, "absent", !mac_explain_check(key, (struct str){ NULL, 0 }));
 	CHECK(c, "short key", !mac_explain_token(STR("short"), token));
+	CHECK(c, "of another use", !mac_load_check(key, str_of(value)));
+	CHECK(c, "load view", mac_load_token(key, token));
+	(void)snprintf(value, sizeof value, "Bearer %s", token);
+	CHECK(c, "its own", mac_load_check(key, str_of(value)));
+	CHECK(c, "explains nothing", !mac_explain_check(key, str_of(value)));
 	CHECK(c, "short key checks nothing", !mac_explain_check(STR("short"), str_of(value)));
 }
 

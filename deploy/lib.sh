@@ -19,23 +19,37 @@ token_make() {
 	P
 }
 
-namespace_make() {
-	kube create namespace gpuaas-system --dry-run=client -o yaml | kube apply -f - >/dev/null
-	kube label --overwrite namespace gpuaas-system pod-security.kubernetes.io/enforce=privileged >/dev/null
-}
-
-# admin_token: makes the first platform admin's token once and keeps it in $work/admin.token.
-admin_token() {
+# ground_make [NODE PATH]: what has to be there before the chart, in one call: the namespace, the first
+# platform admin's token (made once, kept in $work/admin.token) and, for clusters without a
+# provisioner, a volume on one node.
+ground_make() {
 	if [ ! -s "$work/admin.token" ]; then
 		(umask 077 && token_make >"$work/admin.token")
 	fi
-	kube -n gpuaas-system create secret generic gpuaas-bootstrap --from-file=token="$work/admin.token" \
-		--dry-run=client -o yaml | kube apply -f - >/dev/null
+	{
+		ground_objects
+		[ $# -eq 0 ] || ground_volume "$@"
+	} | kube apply -f - >/dev/null
 }
 
-# local_volume NODE PATH: a volume on one node, for clusters without a provisioner.
-local_volume() {
-	kube apply -f - >/dev/null <<-Y
+ground_objects() {
+	cat <<-Y
+		apiVersion: v1
+		kind: Namespace
+		metadata:
+		  name: gpuaas-system
+		  labels: {pod-security.kubernetes.io/enforce: privileged}
+		---
+		apiVersion: v1
+		kind: Secret
+		metadata: {name: gpuaas-bootstrap, namespace: gpuaas-system}
+		data: {token: $(base64 -w0 "$work/admin.token")}
+	Y
+}
+
+ground_volume() {
+	cat <<-Y
+		---
 		apiVersion: v1
 		kind: PersistentVolume
 		metadata: {name: gpuaas-server}
@@ -56,17 +70,24 @@ chart_install() { # chart_install [helm options]
 	"$programs/helm" upgrade --install gpuaas "$root/deploy/chart/gpuaas" --namespace gpuaas-system "$@" >/dev/null
 }
 
+part_ready() {
+	kube -n gpuaas-system rollout status "$1" --timeout=120s >/dev/null && return
+	kube -n gpuaas-system get pods -o wide >&2 || true
+	kube -n gpuaas-system get events --sort-by=.lastTimestamp 2>/dev/null | tail -15 >&2 || true
+	kube -n gpuaas-system logs "$1" --tail=20 >&2 || true
+	echo "install: $1 did not become ready" >&2
+	return 1
+}
+
 # parts_ready: waits until agents, scheduler and server are ready; shows what is wrong otherwise.
 parts_ready() {
-	local part
+	local part pid pids=()
 	for part in ds/gpuaas-agent deploy/gpuaas-scheduler deploy/gpuaas-server; do
-		if ! kube -n gpuaas-system rollout status "$part" --timeout=120s >/dev/null; then
-			kube -n gpuaas-system get pods -o wide >&2 || true
-			kube -n gpuaas-system get events --sort-by=.lastTimestamp 2>/dev/null | tail -15 >&2 || true
-			kube -n gpuaas-system logs "$part" --tail=20 >&2 || true
-			echo "install: $part did not become ready" >&2
-			return 1
-		fi
+		part_ready "$part" &
+		pids+=($!)
+	done
+	for pid in "${pids[@]}"; do
+		wait "$pid" || return 1
 	done
 	kube -n gpuaas-system get secret gpuaas-server-tls -o jsonpath='{.data.ca\.crt}' | base64 -d >"$work/ca.crt"
 }

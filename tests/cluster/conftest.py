@@ -189,9 +189,7 @@ def cluster(testbed):
     (WORK / "admin.token").unlink(missing_ok=True)
     testbed.exec_node("node1", "mkdir", "-p", "/var/lib/gpuaas/server")
     testbed.shell("""
-        namespace_make
-        admin_token
-        local_volume node1 /var/lib/gpuaas/server
+        ground_make node1 /var/lib/gpuaas/server
         testbed_install
         parts_ready
     """)

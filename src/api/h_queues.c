@@ -6,6 +6,8 @@
 #include "api/tenant_queues.h"
 #include "policy/tenant_queue.h"
 
+#include <stdlib.h>
+
 // ---- settings
 
 static const json_t *find_queue(const void *arg, struct str tenant)
@@ -72,46 +74,60 @@ void tenant_queue_put(json_t *out, const json_t *tenant)
 
 // ---- what they have
 
-// Rows come parents first: a tenant sees its own and those below it.
-static json_t *rows_of(const json_t *rows, struct str own)
+// A row with its place in the tree: the names from the top down. The separator is less than any
+// byte of a name, so that the order of places is that of the tree, siblings by name.
+struct place {
+	struct str text;
+	json_t *row;
+};
+#define PLACE_SEPARATOR ","
+
+static int by_place(const void *left, const void *right)
 {
-	json_t *seen = json_object(), *items = json_array(), *row;
-	size_t i;
+	return str_cmp(((const struct place *)left)->text, ((const struct place *)right)->text);
+}
+
+// Rows come parents first: a tenant sees its own and those below it. ret has room for all of them.
+static size_t places_of(struct call *call, const json_t *rows, struct place *ret)
+{
+	json_t *seen = json_object(), *row;
+	struct str own = call->principal.tenant;
+	size_t i, count = 0;
 	json_array_foreach(rows, i, row)
 	{
 		const char *name = json_cstr(row, "tenant");
-		bool is_seen = own.len == 0 || str_eq_c(own, name) ||
-			       json_object_get(seen, json_cstr(row, "parent")) != NULL;
+		struct str above = json_text(seen, json_cstr(row, "parent"));
+		bool is_seen = own.len == 0 || str_eq_c(own, name) || above.len > 0;
 		if (!is_seen)
 			continue;
-		(void)json_object_set_new(seen, name, json_true());
-		(void)json_array_append(items, row);
+		const char *place = arena_printf(call->arena, STR_FMT "%s%s", STR_ARG(above),
+						 above.len > 0 ? PLACE_SEPARATOR : "", name);
+		(void)json_object_set_new(seen, name, json_string(place));
+		ret[count++] = (struct place){ str_of(place), row };
 	}
 	json_decref(seen);
-	return items;
+	qsort(ret, count, sizeof *ret, by_place);
+	return count;
 }
 
-// In the order of the tree, after the tenant with which the last page ended.
-static void answer_page(struct call *call, json_t *rows)
+// What comes after the place with which the last page ended, whoever has gone since.
+static void answer_page(struct call *call, const json_t *rows)
 {
 	struct rest_page page;
-	json_t *items = json_array(), *row;
-	size_t i, left = 0;
-	if (!rest_page(call, &page)) {
-		json_decref(items);
+	struct place *places = ARENA_ARRAY(call->arena, struct place, json_array_size(rows) + 1);
+	if (places == NULL) {
+		rest_problem(call, 422, "too_large", "there are too many queues");
 		return;
 	}
-	bool is_after = page.after.len == 0;
-	json_array_foreach(rows, i, row)
-	{
-		if (is_after && json_array_size(items) < page.limit)
-			(void)json_array_append(items, row);
-		else if (is_after)
-			left++;
-		is_after = is_after || str_eq_c(page.after, json_cstr(row, "tenant"));
-	}
-	json_t *last = json_array_get(items, json_array_size(items) - 1);
-	rest_answer_list(call, items, left > 0 ? json_text(last, "tenant") : STR(""));
+	if (!rest_page(call, &page))
+		return;
+	size_t count = places_of(call, rows, places), at = 0, end;
+	while (at < count && page.after.len > 0 && str_cmp(places[at].text, page.after) <= 0)
+		at++;
+	json_t *items = json_array();
+	for (end = at; end < count && end - at < page.limit; end++)
+		(void)json_array_append(items, places[end].row);
+	rest_answer_list(call, items, end < count ? places[end - 1].text : STR(""));
 }
 
 static void on_rows(void *arg, const struct http_call_result *result)
@@ -126,9 +142,7 @@ static void on_rows(void *arg, const struct http_call_result *result)
 			     "the scheduler did not answer; ask again");
 		return;
 	}
-	AUTO(json_decrefp)
-	json_t *rows = rows_of(json_at(body, "items"), call->principal.tenant);
-	answer_page(call, rows);
+	answer_page(call, json_at(body, "items"));
 }
 
 void handle_queue_list(struct call *call)

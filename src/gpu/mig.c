@@ -36,9 +36,37 @@ void mig_profile_name(uint32_t slices, uint32_t nvml_profile, uint64_t memory_mi
 		       gib % 100000, suffix_of(nvml_profile));
 }
 
-void mig_resource_name(const char *prefix, const char *profile, char *out, size_t out_bytes)
+static size_t skip(struct str text, size_t at, const char *of)
 {
-	(void)snprintf(out, out_bytes, "%smig-%s", prefix, profile);
+	while (at < text.len && strchr(of, text.data[at]) != NULL && text.data[at] != '\0')
+		at++;
+	return at;
+}
+
+uint32_t mig_profile_slices(struct str name)
+{
+	static const char DIGITS[] = "0123456789", LETTERS[] = "abcdefghijklmnopqrstuvwxyz.";
+	if (name.len >= GPU_PROFILE_BYTES || name.len < 6 || name.data[0] < '1' ||
+	    name.data[0] > '7' || !str_starts(str_slice(name, 1, name.len), STR("g.")))
+		return 0;
+	size_t unit = skip(name, 3, DIGITS);
+	struct str rest = str_slice(name, unit, name.len);
+	if (unit == 3 || !str_starts(rest, STR("gb")))
+		return 0;
+	bool is_plain = rest.len == 2, is_less = str_eq_c(rest, "gb-me");
+	bool is_more = rest.len > 3 && rest.data[2] == '+' && skip(rest, 3, LETTERS) == rest.len;
+	return is_plain || is_less || is_more ? (uint32_t)(name.data[0] - '0') : 0;
+}
+
+int64_t mig_profile_milli(struct str name)
+{
+	enum { WHOLE_MILLI = 1000, SLICES = 7 };
+	return (int64_t)mig_profile_slices(name) * WHOLE_MILLI / SLICES;
+}
+
+void mig_resource_name(const char *prefix, struct str profile, char *out, size_t out_bytes)
+{
+	(void)snprintf(out, out_bytes, "%smig-" STR_FMT, prefix, STR_ARG(profile));
 	for (char *c = out; *c != '\0'; c++)
 		*c = *c == '+' ? '.' : *c;
 }

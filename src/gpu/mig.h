@@ -47,7 +47,12 @@ struct mig_state {                       // of one GPU
 void mig_profile_name(uint32_t slices, uint32_t nvml_profile, uint64_t memory_mib,
 		      uint64_t total_bytes, char out[GPU_PROFILE_BYTES]);
 // The profile's resource: "nvidia.com/mig-1g.10gb.me" with the prefix "nvidia.com/".
-void mig_resource_name(const char *prefix, const char *profile, char *out, size_t out_bytes);
+void mig_resource_name(const char *prefix, struct str profile, char *out, size_t out_bytes);
+// Compute slices of the profile of that name, 1 to 7; 0: it is no name of a profile.
+uint32_t mig_profile_slices(struct str name);
+// What one instance is of a GPU, in thousandths, for quotas: so many sevenths, rounded down, so
+// that what fits a board is never more than it. 0: it is no name of a profile.
+int64_t mig_profile_milli(struct str name);
 // NULL: the board has none of that name, or no instance of that place.
 const struct mig_profile *mig_profile_find(const struct mig_state *mig, struct str name);
 const struct mig_instance *mig_instance_find(const struct mig_state *mig, struct str uuid);

@@ -163,6 +163,7 @@ void sched_free(struct sched *sched)
 	stock_free(sched->stock);
 	gangs_free(sched->gangs);
 	preempt_free(sched->preempt);
+	slices_free(sched);
 	loads_free(sched->loads);
 	learn_free(sched->learned);
 	forecast_free(sched->forecast);

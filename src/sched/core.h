@@ -68,6 +68,7 @@ struct sched {
 	struct forecast *forecast;
 	struct learn *learned; // how long pods ran; NULL: nothing is learned
 	struct preempt *preempt;
+	struct slices *slices; // reserved for tenants; NULL: none yet
 	struct loads *loads; // measured on devices
 	int64_t now_ms;
 	size_t heads_per_pool, head_count;

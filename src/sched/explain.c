@@ -66,6 +66,7 @@ static struct str number_text(const struct sched_spec *spec, const struct sched_
 	switch ((int)fact->code) {
 	case SCHED_CODE_RESOURCE_SHORT:
 	case SCHED_CODE_RESOURCE_TOO_LARGE:
+	case SCHED_CODE_SLICE_RESERVED:
 	case SCHED_CODE_PREEMPTION_SHORT:
 		return amount_text(arena, spec->amounts[fact->detail].resource, number);
 	case SCHED_CODE_GPU_MEMORY:

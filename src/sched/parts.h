@@ -114,6 +114,13 @@ void nominate_link(struct sched *sched, struct pod *pod);                 // it 
 void nominate_unlink(struct sched *sched, struct pod *pod);               // it waits no longer
 bool nominate_allows(const struct check *check, const struct node *node);
 
+// slices.c
+void slices_free(struct sched *sched);
+bool slices_are_asked(const struct sched_spec *spec); // something that can be reserved
+// What the node keeps for other tenants of what the shape asks for.
+int64_t slices_kept(const struct sched *sched, const struct shape *shape, size_t amount_i,
+		    const struct node *node);
+
 // place.c
 struct node *place_best(const struct check *check);                            // NULL: fits nowhere
 size_t place_devices(struct sched *sched, struct pod *pod, struct node *node); // fills grants

@@ -56,6 +56,7 @@ struct shape {
 	size_t pod_count;        // references
 	struct queue *queue;     // of all its pods
 	int64_t gpu_milli;       // that each of them takes from its queue
+	struct str slice_tenant; // namespace of all its pods, if they ask for MIG devices
 	struct tree waiting;     // its pods that may be tried, in queue order
 	struct tree_node active; // in its queue's active under its first pod's key
 	struct link in_parked, in_telling;

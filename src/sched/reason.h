@@ -71,6 +71,8 @@
 	  "wait until enough is released, or ask for less")                                        \
 	X(RESOURCE_TOO_LARGE, "ResourceTooLarge", NODE, "needs more than the node has at all",     \
 	  "ask for less or split the work over more pods")                                         \
+	X(SLICE_RESERVED, "SliceReserved", NODE, "finds MIG devices that are reserved for others", \
+	  "wait until others are released, or have the reservation in the GPUPolicy changed")      \
 	X(DEVICE_SHORT, "DeviceUnavailable", NODE, "finds too few free GPUs of the kind",          \
 	  "wait until enough is released")                                                         \
 	X(SHARE_SHORT, "GpuShareUnavailable", NODE, "finds no GPU with so large a share free",     \

@@ -21,6 +21,8 @@ bool filter_amounts(const struct sched *sched, const struct shape *shape, uint32
 			const struct column *column = &sched->columns[shape->dims[i]];
 			have = column->alloc[slot] - column->used[slot];
 		}
+		if (amount > 0 && have >= amount && shape->slice_tenant.data != NULL)
+			have -= slices_kept(sched, shape, i, sched->nodes[slot]);
 		if (amount > 0 && have < amount)
 			return false;
 	}
@@ -127,6 +129,7 @@ static bool has_room_without(const struct check *check, const struct node *node,
 		if (dim == DIM_NONE)
 			return false;
 		int64_t have = free_of(check->sched, dim, node);
+		have -= slices_kept(check->sched, check->shape, i, node);
 		if (have < spec->amounts[i].amount)
 			have += held_by(check, node, dim, counts);
 		if (have < spec->amounts[i].amount)
@@ -237,7 +240,15 @@ static uint64_t collect_amounts(const struct check *check, const struct node *no
 		int64_t amount = spec->amounts[i].amount;
 		int64_t all = dim == DIM_NONE ? 0 : check->sched->columns[dim].alloc[node->slot];
 		int64_t have = dim == DIM_NONE ? 0 : free_of(check->sched, dim, node);
-		if (amount <= 0 || have >= amount)
+		if (amount <= 0)
+			continue;
+		int64_t kept = slices_kept(check->sched, check->shape, i, node);
+		if (have >= amount && have - kept < amount) {
+			note(facts, SCHED_CODE_SLICE_RESERVED, (uint32_t)i, amount,
+			     max_i64(have - kept, 0));
+			fails |= code_bit(SCHED_CODE_SLICE_RESERVED);
+		}
+		if (have >= amount)
 			continue;
 		sched_code code = all < amount ? SCHED_CODE_RESOURCE_TOO_LARGE
 					       : SCHED_CODE_RESOURCE_SHORT;

@@ -151,10 +151,13 @@ static void put_key(const struct sched *sched, const struct sched_pod_in *pod, s
 	buf_printf(out, pod->stay.never_preempts ? "%lldn:" : "%lld:", (long long)pod->priority);
 	sched_spec_key(spec, out);
 	queueing_put_key(sched, pod, out);
-	if (spec->near_count + spec->apart_count + spec->spread_count == 0)
+	bool is_by_labels = spec->near_count + spec->apart_count + spec->spread_count > 0;
+	if (!is_by_labels && !slices_are_asked(spec))
 		return;
 	buf_printf(out, "|%zu:", pod->namespace_.len);
 	buf_put(out, pod->namespace_);
+	if (!is_by_labels)
+		return;
 	for (size_t i = 0; i < pod->labels.count; i++) {
 		const struct sched_label *label = &pod->labels.items[i];
 		buf_printf(out, "|%zu,%zu:", label->key.len, label->value.len);
@@ -177,6 +180,8 @@ struct shape *shape_ref(struct sched *sched, const struct sched_pod_in *pod)
 		shape->dims = core_alloc(shape->spec->amount_count, sizeof *shape->dims);
 		shape->queue = queues_find(sched->queueing->queues, pod->namespace_);
 		shape->gpu_milli = queueing_gpu_milli(shape->spec);
+		if (slices_are_asked(shape->spec))
+			shape->slice_tenant = copy_text(shape->arena, pod->namespace_);
 		(void)map_set(sched->shape_by_key, shape->key, shape);
 	}
 	shape->pod_count++;

@@ -38,7 +38,8 @@ def configured(cluster):
     plugin = {"configs": {"mixed": "version: v1\nflags: {migStrategy: mixed}\n"}, "default": "mixed"}
     layouts = {name: [{"devices": [0], "mig-enabled": True, "mig-devices": devices}] for name, devices in LAYOUTS.items()}
     layouts[OFF] = [{"devices": "all", "mig-enabled": False, "mig-devices": {}}]
-    with installed(cluster, {"agent": {"mig": {"manage": True}, "devicePlugin": plugin}}, NAMESPACE) as undo:
+    values = {"agent": {"mig": {"manage": True}, "devicePlugin": plugin}, "server": {"deadGpus": {"evict": True, "after": "3s"}}}
+    with installed(cluster, values, NAMESPACE) as undo:
         undo.callback(cluster.kubectl, "delete", "gpupolicy", "layouts")
         cluster.apply(json.dumps({"apiVersion": "gpuaas.io/v1alpha1", "kind": "GPUPolicy", "metadata": {"name": "layouts"},
                                   "spec": {"layouts": layouts}}))
@@ -132,6 +133,99 @@ def test_a_busy_refusal_ends_with_the_pods(configured):
     wait_for("refused", lambda: layout(cluster).get("migConfig") == FULL and layout(cluster)["migConfigState"] == "failed")
     cluster.kubectl("-n", NAMESPACE, "delete", "pod", "--all")
     wait_for("the layout when its slices are free", lambda: amounts(cluster) == {"gpu": 7, "mig-7g.80gb": 1}, 120)
+
+
+def job(name):
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "namespace": NAMESPACE}, "spec": {
+        "backoffLimit": 0,
+        "podFailurePolicy": {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]},
+        "template": {"spec": {
+            "schedulerName": "gpuaas", "restartPolicy": "Never", "terminationGracePeriodSeconds": 1,
+            "containers": [{"name": "main", "image": "testbed.local/busybox:1",
+                            "command": ["sh", "-c", "ls /run/gpuaas-emu; exec sleep 600"],
+                            "resources": {"limits": {"nvidia.com/mig-1g.10gb": "1"}}}]}}}}
+
+
+def device_of(cluster, name):
+    """The Job's running pod's uid and MIG device, or None."""
+    pods = cluster.json("-n", NAMESPACE, "get", "pods", "-l", f"batch.kubernetes.io/job-name={name}")["items"]
+    pod = next((p for p in pods if p["status"].get("phase") == "Running" and not p["metadata"].get("deletionTimestamp")), None)
+    found = pod and re.search(r"MIG-[0-9a-f-]{36}", cluster.kubectl("-n", NAMESPACE, "logs", pod["metadata"]["name"]))
+    return found and (pod["metadata"]["uid"], found.group())
+
+
+def parts(cluster):
+    found = cluster.json("get", "gpunode", NODE)["status"]["devices"]
+    return {m["uuid"]: m for d in found if d["index"] == 0 for m in d.get("mig", [])}
+
+
+def test_pods_leave_one_dead_device_alone(configured):
+    cluster = configured
+    choose(cluster, DEMO)
+    wait_for("the slices", lambda: amounts(cluster) == {"gpu": 7, "mig-3g.40gb": 1, "mig-1g.10gb": 2}, 120)
+    for name in ("unlucky", "bystander"):
+        cluster.apply(json.dumps(job(name)))
+    uid, uuid = wait_for("unlucky runs", lambda: device_of(cluster, "unlucky"))
+    calm = wait_for("bystander runs", lambda: device_of(cluster, "bystander"))
+    part = parts(cluster)[uuid]
+    try:
+        cluster.control(NODE, "recovery 0 1")
+        cluster.control(NODE, f"xid 0 48 {part['gpuInstance']} {part['computeInstance']}")
+        fault = wait_for("its fault is told", lambda: parts(cluster)[uuid].get("fault", {}).get("pods") and parts(cluster)[uuid]["fault"])
+        assert fault["dead"] and [p["uid"] for p in fault["pods"]] == [uid], fault
+        wait_for("its pod is sent away", lambda: not device_of(cluster, "unlucky"))
+        events = cluster.json("-n", NAMESPACE, "get", "events.events.k8s.io")["items"]
+        notes = [e["note"] for e in events if e.get("reason") == "GPUDead"]
+        assert notes and all(f"MIG device {uuid} of GPU 0 (" in n for n in notes), events
+        others = [m for u, m in parts(cluster).items() if u != uuid]
+        assert all(m["healthy"] and "fault" not in m for m in others) and device_of(cluster, "bystander") == calm
+    finally:
+        cluster.control(NODE, "restore 0")
+    wait_for("it goes on when the device is back", lambda: device_of(cluster, "unlucky"), 120)
+    cluster.kubectl("-n", NAMESPACE, "delete", "jobs", "--all")
+    wait_for("their pods have ended", lambda: not cluster.json("-n", NAMESPACE, "get", "pods")["items"])
+
+
+def waiter(name, namespace=NAMESPACE, **spec):
+    return json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace}, "spec": {
+        "schedulerName": "gpuaas", "restartPolicy": "Never", "terminationGracePeriodSeconds": 1, **spec,
+        "containers": [{"name": "main", "image": "testbed.local/busybox:1", "command": ["sleep", "600"],
+                        "resources": {"limits": {"nvidia.com/mig-1g.10gb": "1"}}}]}})
+
+
+def scheduled(cluster, name):
+    found = cluster.json("-n", NAMESPACE, "get", "pod", name)["status"].get("conditions", [])
+    return next((c for c in found if c["type"] == "PodScheduled"), {})
+
+
+def test_what_is_reserved_goes_to_its_tenant_alone(configured):
+    cluster = configured
+    choose(cluster, DEMO)
+    wait_for("the slices", lambda: amounts(cluster) == {"gpu": 7, "mig-3g.40gb": 1, "mig-1g.10gb": 2}, 120)
+    cluster.apply(json.dumps({"apiVersion": "gpuaas.io/v1alpha1", "kind": "GPUPolicy", "metadata": {"name": "kept"}, "spec": {
+        "reservations": [{"tenant": "mig-owner", "node": NODE, "profile": "1g.10gb", "count": 2}]}}))
+    cluster.kubectl("create", "namespace", "mig-owner")
+    try:
+        for name, spec in (("past", {"schedulerName": "default-scheduler"}), ("placed", {"nodeName": NODE})):
+            said = wait_for("refused", lambda name=name, spec=spec: (d := cluster.kubectl_try(
+                "create", "--dry-run=server", "-f", "-", input=waiter(name, **spec))).returncode and d.stderr)
+            assert "reserved for tenants" in said, said
+        cluster.apply(waiter("other"))
+        wait_for("others are told", lambda: "SliceReserved" in json.dumps(scheduled(cluster, "other")))
+        cluster.apply(waiter("own", "mig-owner"))
+        cluster.wait_phase("mig-owner", "own", ("Running",))
+        assert scheduled(cluster, "other")["status"] == "False"
+        choose(cluster, FULL)
+        wait_for("the layout is refused", lambda: layout(cluster).get("migConfig") == FULL and layout(cluster)["migConfigState"] == "failed")
+        cluster.kubectl("-n", "mig-owner", "delete", "pod", "own")
+        wait_for("still, without a holder", lambda: "reserved" in layout(cluster).get("migConfigReason", ""), 60)
+        assert len(devices(cluster)["1g.10gb"]) == 2 and scheduled(cluster, "other")["status"] == "False"
+        choose(cluster, DEMO)
+    finally:
+        cluster.kubectl("delete", "gpupolicy", "kept")
+        cluster.kubectl("delete", "namespace", "mig-owner")
+    wait_for("who waited runs when it is lifted", lambda: cluster.phase(NAMESPACE, "other") == "Running")
+    cluster.kubectl("-n", NAMESPACE, "delete", "pod", "other")
 
 
 def test_unknown_and_impossible_layouts_change_nothing(configured):

@@ -20,7 +20,7 @@ from serverkit import Server  # noqa: E402
 
 BODY = {"gpus": 2, "image": "registry.example/team/train:1", "class": "training", "duration": 60}
 PLAN_KEY = b"0123456789abcdef0123456789abcdef"
-TEMPLATES = ("crds/tenant", "crds/gpurequest", "crds/gpunode", "admission", "server-rbac", "priorityclasses")
+TEMPLATES = ("crds/tenant", "crds/gpurequest", "crds/gpunode", "crds/gpupolicy", "admission", "server-rbac", "priorityclasses")
 
 
 def wait_for(what, probe, patience_s=20):
@@ -71,7 +71,7 @@ def install(cluster):
     show = [f"--show-only=templates/{name}.yaml" for name in TEMPLATES
             if (ROOT / "deploy/chart/gpuaas/templates" / f"{name}.yaml").exists()]
     chart = subprocess.run([PROGRAMS / "helm", "template", "gpuaas", ROOT / "deploy/chart/gpuaas", "-n", "gpuaas-system",
-                            "--set", "server.deadGpus.evict=true", *show], check=True, capture_output=True, text=True).stdout
+                            "--set", "server.deadGpus.evict=true,server.deadGpus.taint=all", *show], check=True, capture_output=True, text=True).stdout
     cluster.kubectl("apply", "-n", "gpuaas-system", "-f", "-", given=chart)
     cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
 
@@ -111,7 +111,7 @@ def server(cluster, scheduler_url, tmp_path_factory):
     (folder / "plan.key").write_bytes(PLAN_KEY)
     scheduler = {"url": scheduler_url, "key_file": str(folder / "plan.key")}
     made = Server(folder, kubernetes=str(path), scheduler=scheduler,
-                  dead_gpus={"evict": True, "after": "1s"}).start()
+                  dead_gpus={"evict": True, "after": "1s", "taint": "all"}).start()
     yield made
     assert made.stop() == 0
 
@@ -243,18 +243,55 @@ def test_tenants_ask_only_for_what_their_quota_counts(cluster, red):
     dry = ("apply", "--dry-run=server", "-f", "-")
     for resource in ("nvidia.com/gpu", "gpuaas.io/gpu-milli", "gpuaas.io/gpu-memory", "memory", "ephemeral-storage"):
         cluster.kubectl(*dry, given=pod_with(asks(resource)))
-    for resource in ("nvidia.com/mig-1g.10gb", "nvidia.com/gpu.shared", "nvidia.com/mig-3g.40gb.shared", "gpuaas.io/other",
+    for resource in ("nvidia.com/mig-1g.5gb", "nvidia.com/gpu.shared", "nvidia.com/mig-3g.40gb.shared", "gpuaas.io/other",
                      "example.com/gpu", "deviceclass.resource.kubernetes.io/gpu.gpuaas.io"):
         for scheduler in ("gpuaas", "default-scheduler"):
             asked = pod_with(asks(resource, scheduler=scheduler))
             said = cluster.refused(*dry, given=asked)
-            assert "nvidia.com/gpu, gpuaas.io/gpu-milli, gpuaas.io/gpu-memory, which quotas count" in said, (resource, said)
+            wanted = "gpuaas.io/gpu-memory and nvidia.com/mig-PROFILE" if scheduler == "gpuaas" else "need schedulerName|which quotas count"
+            assert re.search(wanted, said), (resource, said)
             init = json.loads(asked)
             init["spec"]["initContainers"] = [{**init["spec"]["containers"][0], "name": "i"}]
             del init["spec"]["containers"][0]["resources"]
-            assert "which quotas count" in cluster.refused(*dry, given=json.dumps(init)), resource
+            assert re.search(wanted, cluster.refused(*dry, given=json.dumps(init))), resource
             init["metadata"]["namespace"] = "default"
             cluster.kubectl(*dry, given=json.dumps(init))
+
+
+OWN = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "own", "namespace": "gpuaas-system"},
+       "spec": {"containers": [{"name": "m", "image": "x.y/z:1"}]}}
+
+
+def own_pod(pod=None, container=None):
+    made = json.loads(json.dumps(OWN))
+    made["spec"].update(pod or {})
+    made["spec"]["containers"][0].update(container or {})
+    return json.dumps(made)
+
+
+def test_what_pods_of_our_own_namespace_may_not(cluster):
+    dry = ("apply", "--dry-run=server", "-f", "-")
+    agent = {"serviceAccountName": "gpuaas-agent"}
+
+    def folder(path):
+        return {**agent, "volumes": [{"name": "v", "hostPath": {"path": path}}]}
+
+    for good in (own_pod(), own_pod(folder("/var/lib/gpuaas")), own_pod(folder("/run/nvidia/driver/dev")),
+                 own_pod(container={"securityContext": {"capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "RuntimeDefault"}}})):
+        cluster.kubectl(*dry, given=good)
+    contexts = ({"privileged": True}, {"capabilities": {"add": ["NET_BIND_SERVICE"]}}, {"capabilities": {"add": ["SYS_ADMIN"]}},
+                {"seccompProfile": {"type": "Unconfined"}}, {"appArmorProfile": {"type": "Unconfined"}},
+                {"seLinuxOptions": {"level": "s0"}})
+    pods = ({"hostNetwork": True}, {"hostIPC": True}, {"hostPID": True}, folder("/"), folder("/var/lib/kubelet"),
+            folder("/var/lib/gpuaas/../../.."), {"securityContext": {"seccompProfile": {"type": "Unconfined"}}},
+            {"securityContext": {"sysctls": [{"name": "kernel.shm_rmid_forced", "value": "1"}]}})
+    bad = [own_pod(agent, {"securityContext": c}) for c in contexts] + [own_pod({**agent, **p}) for p in pods]
+    bad.append(own_pod(agent, {"ports": [{"containerPort": 80, "hostPort": 80}]}))
+    bad += [json.dumps({**json.loads(b), "spec": {**json.loads(b)["spec"], "containers": OWN["spec"]["containers"],
+                                                 "initContainers": [{**json.loads(b)["spec"]["containers"][0], "name": "i"}]}})
+            for b in bad[:len(contexts)]]
+    for given in bad:
+        assert re.search("of GPUaaS|must not contain|disallowed by cluster policy", cluster.refused(*dry, given=given)), given
 
 
 def test_what_the_operator_names_may_be_asked_for_too(cluster):
@@ -670,6 +707,42 @@ def test_a_pod_that_may_not_leave_a_dead_gpu_keeps_no_other(cluster, server, red
     for node in ("dead1", "dead2"):
         cluster.kubectl("delete", "gpunode", node)
     cluster.kubectl("delete", "pods", "--all", "--force", "--grace-period=0")
+
+
+def test_a_node_whose_gpus_are_all_dead_is_closed_until_they_are_well(cluster, server):
+    other = {"key": "example.com/own", "effect": "NoSchedule"}
+    ours = {"key": "gpuaas.io/dead-gpus", "value": "true", "effect": "NoSchedule"}
+    cluster.kubectl("create", "-f", "-", given=json.dumps({
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": "sick", "labels": {"nvidia.com/gpu.present": "true"}},
+        "spec": {"taints": [other]}}))
+    path, _ = node_token(cluster, "sick", None)
+
+    def taints():
+        found = cluster.json("get", "node", "sick")["spec"].get("taints", [])
+        return [t for t in found if not t["key"].startswith("node.kubernetes.io/")]  # which Kubernetes puts there
+
+    def tell(*dead):
+        fault = {"kind": "xid", "state": "unhealthy", "dead": True, "since": "2026-01-01T00:00:00Z"}
+        devices = [{"uuid": f"GPU-sick{i}", "index": i, "minor": i, "healthy": not d, **({"fault": fault} if d else {})}
+                   for i, d in enumerate(dead)]
+        cluster.kubectl("--kubeconfig", str(path), "patch", "gpunode", "sick", "--subresource=status", "--type=merge", "-p",
+                        json.dumps({"status": {"devices": devices}}))
+
+    cluster.kubectl("--kubeconfig", str(path), "create", "-f", "-", given=json.dumps(
+        {"apiVersion": "gpuaas.io/v1alpha1", "kind": "GPUNode", "metadata": {"name": "sick"}, "spec": {}}))
+    tell(True, True)
+    wait_for("the node is closed", lambda: taints() == [other, ours])
+    tell(True, False)
+    wait_for("one GPU is well: it is open", lambda: taints() == [other])
+    tell(True, True)
+    wait_for("closed again", lambda: taints() == [other, ours])
+    cluster.kubectl("delete", "gpunode", "sick")
+    wait_for("nobody says so any more", lambda: taints() == [other])
+    mine = cluster.config_of("gpuaas-server", "--duration=1h")[0]
+    for change in ({"taints": [{"key": "x", "effect": "NoExecute"}, other]}, {"taints": []},
+                   {"taints": [other, {**ours, "effect": "NoExecute"}]}):
+        said = cluster.refused("--kubeconfig", str(mine), "patch", "node", "sick", "--type=merge", "-p", json.dumps({"spec": change}))
+        assert "the taint gpuaas.io/dead-gpus, nothing else" in said, (change, said)
 
 
 def test_delete(cluster, server, red):

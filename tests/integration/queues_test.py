@@ -82,15 +82,37 @@ def test_what_cannot_hold_is_refused_with_its_field(server, tenant, queue, field
 
 def test_who_sees_which_queues(server):
     token, _ = server.token("lab", "ada", "member")
-    assert [row["tenant"] for row in server.get("/v1/queues").json["items"]] == ["lab", "vision", "guest"]
+    assert [row["tenant"] for row in server.get("/v1/queues").json["items"]] == ["guest", "lab", "vision"]
     assert [row["tenant"] for row in server.get("/v1/queues", token=token).json["items"]] == ["lab", "vision"]
     page = server.get("/v1/queues?limit=2").json
     rest = server.get(f"/v1/queues?limit=2&page_token={page['next_page_token']}").json
-    assert [row["tenant"] for row in page["items"] + rest["items"]] == ["lab", "vision", "guest"]
+    assert [row["tenant"] for row in page["items"] + rest["items"]] == ["guest", "lab", "vision"]
     assert "next_page_token" not in rest
     assert change(server, "lab", {"limit": 8}).status == 200
     answer = server.call("PATCH", "/v1/tenants/lab", {"queue": {"limit": 99}}, token=token)
     assert answer.status == 403
+
+
+def test_no_page_drops_a_queue_because_another_has_gone(server, monkeypatch):
+    def rows(*names):
+        return [{**ROWS[0], "tenant": name, "parent": parent} for name, parent in names]
+
+    before = rows(("b-1", ""), ("b", ""), ("x", "b"), ("a", "b"), ("c", ""), ("~others", ""))
+    monkeypatch.setitem(globals(), "ROWS", before)
+    order = ["b", "a", "x", "b-1", "c", "~others"]
+    assert [row["tenant"] for row in server.get("/v1/queues").json["items"]] == order
+    for limit in (1, 2, 3, 5):
+        monkeypatch.setitem(globals(), "ROWS", before)
+        page = server.get(f"/v1/queues?limit={limit}").json
+        last, rest = page["items"][-1]["tenant"], order[limit:]
+        # The one with which the page ended is gone; those below it hang elsewhere now.
+        left = [{**row, "parent": "" if row["parent"] == last else row["parent"]} for row in before if row["tenant"] != last]
+        monkeypatch.setitem(globals(), "ROWS", left)
+        seen = []
+        while "next_page_token" in page:
+            page = server.get(f"/v1/queues?limit={limit}&page_token={page['next_page_token']}").json
+            seen += [row["tenant"] for row in page["items"]]
+        assert set(rest) - {"a", "x"} <= set(seen) and len(seen) == len(set(seen)), (limit, seen)
 
 
 def test_command_line(server, tmp_path):
@@ -115,4 +137,4 @@ def test_command_line(server, tmp_path):
     table = done.stdout.splitlines()
     assert table[0].split() == ["TENANT", "PARENT", "GUARANTEED", "LIMIT", "HELD", "DESERVED", "BORROWED", "WAITING",
                                 "PODS", "SHARE", "GPU-HOURS", "PROBLEM"]
-    assert table[1].split()[:1] == ["lab"] and "6.5" in table[1] and "12.25" in table[1], table
+    assert table[2].split()[:1] == ["lab"] and "6.5" in table[2] and "12.25" in table[2], table

@@ -88,14 +88,22 @@ static void add_pci_facts(const struct monitor *monitor, struct gpu_info *info)
 		info->pci_class = (uint32_t)value;
 }
 
+static void note(const struct monitor *monitor, const struct health *health,
+		 struct monitor_since *since)
+{
+	bool is_dead = health_is_dead(health);
+	if (health_is_offered(health))
+		since->bad_since_s = 0;
+	else if (since->bad_since_s == 0 || (is_dead && !since->was_dead))
+		since->bad_since_s = world_wall_s(loop_world(monitor->loop));
+	since->was_dead = is_dead;
+}
+
 static void note_since(const struct monitor *monitor, struct monitor_gpu *gpu)
 {
-	bool is_dead = health_is_dead(&gpu->health);
-	if (health_is_offered(&gpu->health))
-		gpu->bad_since_s = 0;
-	else if (gpu->bad_since_s == 0 || (is_dead && !gpu->was_dead))
-		gpu->bad_since_s = world_wall_s(loop_world(monitor->loop));
-	gpu->was_dead = is_dead;
+	note(monitor, &gpu->health, &gpu->since);
+	for (size_t i = 0; i < MIG_INSTANCES_MAX; i++)
+		note(monitor, &gpu->parts[i].health, &gpu->parts[i].since);
 }
 
 // A fault of an instance heals by the probes of its GPU.
@@ -121,11 +129,11 @@ static void on_probe(void *arg, uint32_t slot, health_probe probe, int action, c
 	gpu->is_seen = true;
 	bool is_news = health_on_probe(&gpu->health, &monitor->config.health, probe, action, detail,
 				       loop_now_ns(monitor->loop));
-	note_since(monitor, gpu);
 	if (probe == HEALTH_PROBE_OK)
 		is_news = heal_parts(monitor, gpu, action) || is_news;
 	else
 		gpu->is_mig_seen = true; // what does not answer is not waited for
+	note_since(monitor, gpu);
 	if (before != gpu->health.state && gpu->is_known)
 		log_gpu(gpu->health.state == HEALTH_HEALTHY ? LOG_INFO : LOG_WARN, "health changed",
 			gpu);
@@ -223,7 +231,7 @@ static void take_parts(struct monitor_gpu *gpu, const struct mig_state *mig)
 		memcpy(part->uuid, mig->instances[i].uuid, sizeof part->uuid);
 		for (size_t j = 0; j < MIG_INSTANCES_MAX; j++) {
 			if (part->uuid[0] != '\0' && strcmp(before[j].uuid, part->uuid) == 0)
-				part->health = before[j].health;
+				*part = before[j];
 		}
 	}
 }

@@ -11,9 +11,15 @@
 
 enum { MONITOR_XIDS = 8 };
 
+struct monitor_since {
+	int64_t bad_since_s; // by the wall's clock, if dead since then; 0: it is offered
+	bool was_dead;       // when it was looked at last
+};
+
 struct monitor_part { // of a GPU in MIG mode, beside its instance
 	char uuid[GPU_UUID_BYTES];
 	struct health health; // of the instance alone
+	struct monitor_since since;
 };
 
 struct monitor_gpu {
@@ -21,8 +27,7 @@ struct monitor_gpu {
 	bool is_seen;  // the driver has answered (or failed) since the start
 	struct gpu_info info;
 	struct health health;
-	int64_t bad_since_s;  // by the wall's clock, if dead since then; 0: it is offered
-	bool was_dead;        // when it was looked at last
+	struct monitor_since since;
 	bool is_mig_seen;     // the driver has told of its instances, or that it has none to tell
 	struct mig_state mig; // as told last
 	struct monitor_part parts[MIG_INSTANCES_MAX];

@@ -57,6 +57,69 @@ static void put_links(struct buf *out, const struct node_view *view, const struc
 	buf_put_c(out, "]");
 }
 
+// Whose pods are told: of all that is on a GPU, or of one MIG device, by the bit of its start.
+struct fault_place {
+	const char *gpu;
+	uint32_t mig_start; // 0: all
+};
+
+static bool is_there(const struct usage_allocation *holder, const struct fault_place *place)
+{
+	return place->mig_start == 0 || (holder->mig_starts & place->mig_start) != 0;
+}
+
+static bool is_told_before(const struct node_view *view, const struct fault_place *place,
+			   size_t end, const char *pod_uid)
+{
+	const struct usage_allocation *holder;
+	for (size_t at = 0; (holder = usage_next_holder(view->usage, place->gpu, &at)) != NULL;) {
+		if (at >= end)
+			return false;
+		if (is_there(holder, place) && strcmp(holder->pod_uid, pod_uid) == 0)
+			return true;
+	}
+	return false;
+}
+
+// The pods on what is out of use, for whoever lets them go on elsewhere.
+static void put_pods_of(struct buf *out, const struct node_view *view,
+			const struct fault_place *place)
+{
+	const struct usage_allocation *holder;
+	const char *before = ",\"pods\":[";
+	size_t at = 0, count = 0;
+	while (view->usage != NULL && count < FAULT_PODS_MAX &&
+	       (holder = usage_next_holder(view->usage, place->gpu, &at)) != NULL) {
+		if (holder->pod[0] == '\0' || !is_there(holder, place) ||
+		    is_told_before(view, place, at, holder->pod_uid))
+			continue;
+		buf_printf(out, "%s{\"namespace\":", before);
+		buf_put_json(out, str_of(holder->namespace_));
+		buf_put_c(out, ",\"name\":");
+		buf_put_json(out, str_of(holder->pod));
+		buf_put_c(out, ",\"uid\":");
+		buf_put_json(out, str_of(holder->pod_uid));
+		buf_put_c(out, "}");
+		before = ",";
+		count++;
+	}
+	if (before[1] == '\0')
+		buf_put_c(out, "]");
+}
+
+static void put_fault(struct buf *out, const struct node_view *view, const struct health *health,
+		      const struct monitor_since *since, const struct fault_place *place)
+{
+	char text[TIME_TEXT_BYTES];
+	buf_printf(out, ",\"fault\":{\"kind\":\"%s\",\"state\":\"%s\",\"dead\":%s",
+		   health_fault_name(health->fault), health_state_name(health->state),
+		   health_is_dead(health) ? "true" : "false");
+	if (since->bad_since_s > 0)
+		buf_printf(out, ",\"since\":\"%s\"", time_format(since->bad_since_s, text));
+	put_pods_of(out, view, place);
+	buf_put_c(out, "}");
+}
+
 static void put_part(struct buf *out, const struct node_view *view, size_t slot, uint32_t i)
 {
 	const struct monitor_gpu *gpu = &view->gpus[slot];
@@ -88,7 +151,22 @@ static void put_part(struct buf *out, const struct node_view *view, size_t slot,
 		buf_put_c(out, ",\"reason\":");
 		buf_put_json(out, str_of(reason));
 	}
+	if (!health_is_offered(&gpu->parts[i].health)) {
+		const struct fault_place place = { gpu->info.uuid, 1U << instance->start };
+		put_fault(out, view, &gpu->parts[i].health, &gpu->parts[i].since, &place);
+	}
 	buf_put_c(out, "}");
+}
+
+// What a layout could make of the GPU, in MIG mode or not.
+static void put_profiles(struct buf *out, const struct mig_state *mig)
+{
+	for (uint32_t i = 0; i < mig->profile_count; i++) {
+		buf_put_c(out, i == 0 ? ",\"migProfiles\":[" : ",");
+		buf_put_json(out, str_of(mig->profiles[i].name));
+	}
+	if (mig->profile_count > 0)
+		buf_put_c(out, "]");
 }
 
 static void put_parts(struct buf *out, const struct node_view *view, size_t slot)
@@ -104,55 +182,6 @@ static void put_parts(struct buf *out, const struct node_view *view, size_t slot
 	}
 	if (before[1] == '\0')
 		buf_put_c(out, "]");
-}
-
-static bool is_told_before(const struct node_view *view, const char *gpu, size_t end,
-			   const char *pod_uid)
-{
-	const struct usage_allocation *holder;
-	for (size_t at = 0; (holder = usage_next_holder(view->usage, gpu, &at)) != NULL;) {
-		if (at >= end)
-			return false;
-		if (strcmp(holder->pod_uid, pod_uid) == 0)
-			return true;
-	}
-	return false;
-}
-
-// The pods on a GPU that is out of use, for whoever lets them go on elsewhere.
-static void put_pods_of(struct buf *out, const struct node_view *view, const char *gpu)
-{
-	const struct usage_allocation *holder;
-	const char *before = ",\"pods\":[";
-	size_t at = 0, count = 0;
-	while (view->usage != NULL && count < FAULT_PODS_MAX &&
-	       (holder = usage_next_holder(view->usage, gpu, &at)) != NULL) {
-		if (holder->pod[0] == '\0' || is_told_before(view, gpu, at, holder->pod_uid))
-			continue;
-		buf_printf(out, "%s{\"namespace\":", before);
-		buf_put_json(out, str_of(holder->namespace_));
-		buf_put_c(out, ",\"name\":");
-		buf_put_json(out, str_of(holder->pod));
-		buf_put_c(out, ",\"uid\":");
-		buf_put_json(out, str_of(holder->pod_uid));
-		buf_put_c(out, "}");
-		before = ",";
-		count++;
-	}
-	if (before[1] == '\0')
-		buf_put_c(out, "]");
-}
-
-static void put_fault(struct buf *out, const struct node_view *view, const struct monitor_gpu *gpu)
-{
-	char since[TIME_TEXT_BYTES];
-	buf_printf(out, ",\"fault\":{\"kind\":\"%s\",\"state\":\"%s\",\"dead\":%s",
-		   health_fault_name(gpu->health.fault), health_state_name(gpu->health.state),
-		   health_is_dead(&gpu->health) ? "true" : "false");
-	if (gpu->bad_since_s > 0)
-		buf_printf(out, ",\"since\":\"%s\"", time_format(gpu->bad_since_s, since));
-	put_pods_of(out, view, gpu->info.uuid);
-	buf_put_c(out, "}");
 }
 
 static void put_device(struct buf *out, const struct node_view *view, size_t slot)
@@ -176,6 +205,7 @@ static void put_device(struct buf *out, const struct node_view *view, size_t slo
 	buf_printf(out, ",\"migCapable\":%s", info->mig_capable ? "true" : "false");
 	if (info->mig_enabled)
 		buf_put_c(out, ",\"migEnabled\":true");
+	put_profiles(out, &gpu->mig);
 	put_parts(out, view, slot);
 	put_links(out, view, info);
 	if (view->has_layout && share->resource != NULL && share->resource[0] != '\0') {
@@ -194,7 +224,8 @@ static void put_device(struct buf *out, const struct node_view *view, size_t slo
 									 : gpu->health.reason));
 	}
 	if (!health_is_offered(&gpu->health))
-		put_fault(out, view, gpu);
+		put_fault(out, view, &gpu->health, &gpu->since,
+			  &(struct fault_place){ info->uuid, 0 });
 	buf_put_c(out, "}");
 }
 

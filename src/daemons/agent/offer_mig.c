@@ -77,7 +77,8 @@ err_status offer_plan_parts(const struct dp_config *config, const char *resource
 				continue;
 			(void)snprintf(name, sizeof name, "%.63s", resource);
 			if (config->mig == DP_MIG_MIXED)
-				mig_resource_name(prefix, instance->profile, name, sizeof name);
+				mig_resource_name(prefix, str_of(instance->profile), name,
+						  sizeof name);
 			if (find(config, name, &gpu->info, own_place, &shared, err) != ERR_OK ||
 			    assign_part(config, &gpu->info, name, shared, &offered->parts[i],
 					err) != ERR_OK)

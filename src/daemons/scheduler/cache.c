@@ -2,6 +2,7 @@
 #include "daemons/scheduler/groups.h"
 #include "daemons/scheduler/lengths.h"
 #include "daemons/scheduler/load.h"
+#include "daemons/scheduler/policies.h"
 #include "daemons/scheduler/tenants.h"
 #include "feed/feed_budget.h"
 #include "sched/durations.h"
@@ -346,6 +347,7 @@ void cache_start_all(struct scheduler *s)
 	ASSERT(s->core != NULL);
 	k8s_client_set_ping(s->client, PING_EVERY_NS, PING_ANSWER_NS);
 	groups_start(s);
+	policies_start(s);
 	for (int kind = 0; kind < CACHE_KINDS; kind++) {
 		struct cache *cache = &s->caches[kind];
 		*cache = (struct cache){ .scheduler = s,
@@ -368,6 +370,7 @@ void cache_start_all(struct scheduler *s)
 void cache_stop_all(struct scheduler *s)
 {
 	groups_stop(s);
+	policies_stop(s);
 	for (int kind = 0; kind < CACHE_KINDS; kind++) {
 		struct cache *cache = &s->caches[kind];
 		watch_stop(cache->watch);
@@ -382,7 +385,7 @@ bool cache_is_synced(const struct scheduler *s)
 		if (!s->caches[kind].is_synced)
 			return false;
 	}
-	return groups_are_synced(s);
+	return groups_are_synced(s) && policies_are_synced(s);
 }
 
 uint64_t cache_age_ns(const struct scheduler *s, cache_kind kind)

@@ -39,9 +39,12 @@ static const struct schema scheduler_schema = { .name = "scheduler",
 						.doc = "Scheduler.",
 						SCHEMA_FIELDS(scheduler_fields) };
 
+static const char *const taint_names[] = { "none", "all", "any", NULL };
 static const struct schema_field dead_gpus_fields[] = {
 	{ "evict", SCHEMA_BOOL, .doc = "Whether pods on a dead GPU are asked to leave." },
 	{ "after", SCHEMA_DURATION, .max = 86400, .doc = "When it has been dead so long." },
+	{ "taint", SCHEMA_TEXT, .values = taint_names,
+	  .doc = "Which nodes are closed to new pods: those whose GPUs are all dead, or any." },
 };
 static const struct schema dead_gpus_schema = { .name = "dead_gpus",
 						.doc = "Dead GPUs.",
@@ -149,6 +152,7 @@ err_status server_config_parse(struct str text, struct server_config *ret_config
 	config.dead_gpus = (struct dead_gpu_rule){
 		.evicts = json_bool(file, "dead_gpus.evict", false),
 		.after_s = schema_get_duration_s(json_at(file, "dead_gpus"), "after", 30),
+		.taint = dead_gpu_taint_of(json_text(file, "dead_gpus.taint")),
 	};
 	read_limits(&config);
 	*ret_config = config;
@@ -209,10 +213,12 @@ void server_config_print(const struct server_config *config, struct buf *out)
 		   ",\"bad_tokens_per_second\":%" PRId64 ",\"agent_calls_per_second\":%" PRId64
 		   ",\"token_life_s\":%" PRId64 ",\"open_requests\":%" PRId64
 		   ",\"ended_requests_kept_s\":%" PRId64
-		   ",\"dead_gpus_evict\":%s,\"dead_gpus_after_s\":%" PRId64 "}\n",
+		   ",\"dead_gpus_evict\":%s,\"dead_gpus_after_s\":%" PRId64
+		   ",\"dead_gpus_taint\":\"%s\"}\n",
 		   config->body_max_bytes, config->connections_max, config->limits.calls_per_s,
 		   config->limits.calls_burst, config->limits.bad_tokens_per_s,
 		   config->limits.agent_calls_per_s, config->limits.token_life_max_s,
 		   config->limits.open_requests_max, config->ended_kept_s,
-		   config->dead_gpus.evicts ? "true" : "false", config->dead_gpus.after_s);
+		   config->dead_gpus.evicts ? "true" : "false", config->dead_gpus.after_s,
+		   taint_names[config->dead_gpus.taint]);
 }

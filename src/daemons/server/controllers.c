@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 enum { TENANT_PASSES_MAX = 4, ADMISSION_PASSES_MAX = 1, REQUEST_PASSES_MAX = 32 };
-enum { UPGRADE_PASSES_MAX = 4, EVICTION_PASSES_MAX = 4 };
+enum { UPGRADE_PASSES_MAX = 4, EVICTION_PASSES_MAX = 4, TAINT_PASSES_MAX = 4 };
 static const uint64_t LOOK_NS = 2000 * UINT64_C(1000000);
 
 static void on_look(void *arg)
@@ -15,6 +15,7 @@ static void on_look(void *arg)
 	struct controllers *controllers = arg;
 	upgrade_look(controllers);
 	eviction_look(controllers);
+	taint_look(controllers);
 	loop_timer_set(controllers->look, LOOK_NS);
 }
 
@@ -39,6 +40,7 @@ struct controllers *controllers_new(struct loop *loop, struct objects *objects,
 		workqueue_new(loop, UPGRADE_PASSES_MAX, upgrade_reconcile, controllers);
 	controllers->evictions =
 		workqueue_new(loop, EVICTION_PASSES_MAX, eviction_reconcile, controllers);
+	controllers->taints = workqueue_new(loop, TAINT_PASSES_MAX, taint_reconcile, controllers);
 	controllers->look = loop_timer_new(loop, on_look, controllers);
 	loop_timer_set(controllers->look, LOOK_NS);
 	return controllers;
@@ -53,6 +55,7 @@ void controllers_free(struct controllers *controllers)
 	workqueue_free(controllers->requests);
 	workqueue_free(controllers->upgrades);
 	workqueue_free(controllers->evictions);
+	workqueue_free(controllers->taints);
 	loop_timer_free(controllers->look);
 	passes_free(controllers);
 	event_sink_free(controllers->events);
@@ -107,6 +110,13 @@ static void on_pod(struct controllers *controllers, const json_t *pod)
 			  str_slice(id, namespace_.len + 1, id.len));
 }
 
+static void add_all_tenants(struct controllers *controllers)
+{
+	json_t *tenant;
+	for (size_t i = 0; objects_next(controllers->objects, OBJECT_TENANT, &i, &tenant);)
+		add_named(controllers->tenants, STR(""), json_text(tenant, "metadata.name"));
+}
+
 void controllers_on_change(struct controllers *controllers, object_kind kind, json_t *object,
 			   bool is_gone)
 {
@@ -130,6 +140,10 @@ void controllers_on_change(struct controllers *controllers, object_kind kind, js
 			  json_text(object, "involvedObject.name"));
 		return;
 	case OBJECT_NODE:
+		if (mig_names_learn(&controllers->migs, object))
+			add_all_tenants(controllers);
+		add_named(controllers->upgrades, STR(""), name);
+		return;
 	case OBJECT_HOST: add_named(controllers->upgrades, STR(""), name); return;
 	case OBJECT_KIND_COUNT: return;
 	}
@@ -158,6 +172,7 @@ void controllers_put_metrics(const struct controllers *controllers, struct buf *
 	put_queue(out, "requests", controllers->requests);
 	put_queue(out, "upgrades", controllers->upgrades);
 	put_queue(out, "evictions", controllers->evictions);
+	put_queue(out, "taints", controllers->taints);
 	metric_family(out, "gpuaas_server_reconciles_total", "counter", "Passes of controllers.");
 	metric_int(out, "gpuaas_server_reconciles_total", NULL, 0, (int64_t)passes);
 	metric_family(out, "gpuaas_server_reconcile_failures_total", "counter",

@@ -31,9 +31,10 @@ struct controllers {
 	struct objects *objects;
 	struct k8s_client *k8s;    // NULL: none
 	struct event_sink *events; // NULL then
-	struct workqueue *tenants, *admissions, *requests, *upgrades, *evictions;
-	struct loop_timer *look; // at upgrades under way and at pods on dead GPUs
+	struct workqueue *tenants, *admissions, *requests, *upgrades, *evictions, *taints;
+	struct loop_timer *look; // at upgrades under way and at dead GPUs
 	struct dead_gpu_rule dead_gpus;
+	struct mig_names migs; // that tenants' quotas count
 	bool is_eviction_braked;
 	// Keys of requests that were let through their quota and whose Job is not to be seen yet:
 	// they hold their room. Made anew after a restart from the same objects.
@@ -47,11 +48,14 @@ struct pod_name {
 	struct str uid; // empty: any pod of that name
 };
 
-// arg is struct controllers; keys "/TENANT", "/TENANT", "NAMESPACE/NAME", "/NODE", "/NODE".
+// arg is struct controllers; keys "/TENANT", "/TENANT", "NAMESPACE/NAME", "/NODE" for the rest.
 workqueue_fn tenant_reconcile, admission_reconcile, request_reconcile, upgrade_reconcile,
-	eviction_reconcile;
+	eviction_reconcile, taint_reconcile;
 void upgrade_look(struct controllers *controllers);  // adds the nodes whose upgrade is under way
 void eviction_look(struct controllers *controllers); // adds the nodes with pods on dead GPUs
+void taint_look(struct controllers *controllers);    // adds the nodes to be closed or opened
+// Too many GPUs are said to be dead at once.
+bool eviction_is_braked(struct controllers *controllers);
 // Asks the pod to leave by the Eviction API.
 struct k8s_call *pod_evict(struct k8s_client *k8s, const struct pod_name *pod, k8s_done_fn *on_done,
 			   void *arg);

@@ -116,7 +116,7 @@ static void on_pod(void *arg, const struct k8s_result *result)
 	pass->call = pod_evict(pass->controllers->k8s, &name, on_evicted, pass);
 }
 
-static bool is_braked(struct controllers *controllers)
+bool eviction_is_braked(struct controllers *controllers)
 {
 	struct dead_gpu_count count = { 0 };
 	json_t *node;
@@ -125,7 +125,8 @@ static bool is_braked(struct controllers *controllers)
 	bool is_braked = dead_gpu_is_too_many(&count);
 	if (is_braked && !controllers->is_eviction_braked)
 		log_kv(LOG_ERROR,
-		       "more than a quarter of all GPUs is said to be dead: nobody is sent away",
+		       "more than a quarter of all GPUs is said to be dead: nobody is sent away, "
+		       "no node is closed",
 		       NULL);
 	controllers->is_eviction_braked = is_braked;
 	return is_braked;
@@ -152,7 +153,7 @@ static void look_at_pod(struct pass *pass)
 	if (node == NULL || controllers->k8s == NULL || !objects_are_synced(controllers->objects) ||
 	    dead_gpu_pods(node, &controllers->dead_gpus, now_s, pass->victim_i, &found) <=
 		    pass->victim_i ||
-	    is_braked(controllers)) {
+	    eviction_is_braked(controllers)) {
 		pass_end(pass, NULL);
 		return;
 	}

@@ -2,12 +2,15 @@
 #include "daemons/server/manifests.h"
 
 #include "api/views.h"
+#include "gpu/mig.h"
 #include "gpu/share.h"
 
 #include <stdio.h>
 
 // What a ResourceQuota calls the devices that claims ask of our DeviceClass.
 #define CLAIMED_GPUS "gpu.gpuaas.io.deviceclass.resource.k8s.io/devices"
+
+#define MIG_PREFIX "nvidia.com/"
 
 // json_pack with constant forms can fail only without memory.
 static json_t *made(json_t *value)
@@ -60,10 +63,24 @@ static void format_count(int64_t count, char out[24])
 	(void)snprintf(out, 24, "%lld%s", (long long)count, suffixes[i]);
 }
 
+// So many MIG devices as the GPUs have sevenths for, of each profile by itself.
+static void put_migs(json_t *hard, int64_t gpus, const struct mig_names *migs)
+{
+	for (size_t i = 0; i < migs->count; i++) {
+		char key[64], amount[24];
+		struct str profile = str_of(migs->items[i]);
+		int64_t milli = mig_profile_milli(profile);
+		ASSERT(milli > 0);
+		mig_resource_name("requests." MIG_PREFIX, profile, key, sizeof key);
+		format_count(gpus * SHARE_WHOLE_MILLI / milli, amount);
+		put_text(hard, key, str_of(amount));
+	}
+}
+
 // Shares are counted by themselves, as many thousandths as the GPUs have and as much memory as
 // GPUs of 80 GiB; so are GPUs by claims. Limits count like requests: what a pod does not ask for it
 // does not take from others either. A port of the nodes or a load balancer is nobody's to open.
-static json_t *quota_part(const json_t *tenant, struct str name)
+static json_t *quota_part(const json_t *tenant, struct str name, const struct mig_names *migs)
 {
 	struct tenant_quota quota;
 	enum { MEMORY_UNITS_A_GPU = 80 * 1024 / SHARE_UNIT_MIB };
@@ -81,6 +98,7 @@ static json_t *quota_part(const json_t *tenant, struct str name)
 		"requests." SHARE_MEMORY_RESOURCE, units, "requests.cpu", cpu, "requests.memory",
 		memory, "limits.memory", memory, "pods", pods, "services.nodeports", "0",
 		"services.loadbalancers", "0"));
+	put_migs(hard, quota.gpus, migs);
 	return made(json_pack("{s:s, s:s, s:o, s:{s:o}}", "apiVersion", "v1", "kind",
 			      "ResourceQuota", "metadata", meta_of(STR("gpuaas"), name), "spec",
 			      "hard", hard));
@@ -116,10 +134,11 @@ static json_t *binding_part(struct str name, const char *role, const char *clust
 			      "rbac.authorization.k8s.io", "name", group));
 }
 
-void manifest_tenant_parts(const json_t *tenant, struct manifest ret_parts[MANIFEST_TENANT_PARTS])
+void manifest_tenant_parts(const json_t *tenant, const struct mig_names *migs,
+			   struct manifest ret_parts[MANIFEST_TENANT_PARTS])
 {
 	struct str name = json_text(tenant, "metadata.name");
-	ret_parts[0] = (struct manifest){ OBJECT_QUOTA, "gpuaas", quota_part(tenant, name) };
+	ret_parts[0] = (struct manifest){ OBJECT_QUOTA, "gpuaas", quota_part(tenant, name, migs) };
 	ret_parts[1] = (struct manifest){ OBJECT_LIMITS, "gpuaas", limits_part(name) };
 	ret_parts[2] = (struct manifest){ OBJECT_POLICY, "gpuaas", policy_part(name) };
 	ret_parts[3] =

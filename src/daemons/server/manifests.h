@@ -4,6 +4,7 @@
 #pragma once
 
 #include "api/objects.h"
+#include "daemons/server/mig_names.h"
 
 #define LABEL_TENANT "gpuaas.io/tenant"
 #define LABEL_REQUEST "gpuaas.io/request"
@@ -18,7 +19,9 @@ struct manifest {
 };
 
 json_t *manifest_namespace(const json_t *tenant);
-void manifest_tenant_parts(const json_t *tenant, struct manifest ret_parts[MANIFEST_TENANT_PARTS]);
+// migs: profiles of MIG devices that GPUs here could have; the quota counts each.
+void manifest_tenant_parts(const json_t *tenant, const struct mig_names *migs,
+			   struct manifest ret_parts[MANIFEST_TENANT_PARTS]);
 json_t *manifest_job(const json_t *request);
 json_t *manifest_pod(const json_t *request); // as its Job makes it
 

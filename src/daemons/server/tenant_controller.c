@@ -58,6 +58,12 @@ static void on_part(void *arg, const struct object_result *result)
 	next_part(pass);
 }
 
+static void make_parts(struct pass *pass)
+{
+	manifest_tenant_parts(pass->object, &pass->controllers->migs, pass->parts);
+	next_part(pass);
+}
+
 static void next_part(struct pass *pass)
 {
 	struct str tenant = json_text(pass->object, "metadata.name");
@@ -105,8 +111,7 @@ static void on_namespace(void *arg, const struct object_result *result)
 		pass_end(pass, result->err);
 		return;
 	}
-	manifest_tenant_parts(pass->object, pass->parts);
-	next_part(pass);
+	make_parts(pass);
 }
 
 // An earlier namespace of the name is on its way out: what keeps it, in the words of Kubernetes.
@@ -154,7 +159,6 @@ void tenant_reconcile(void *arg, struct str key)
 	} else if (!is_ours(actual, name) || !manifest_is_covered(wanted, actual)) {
 		objects_apply(controllers->objects, &write);
 	} else {
-		manifest_tenant_parts(tenant, pass->parts);
-		next_part(pass);
+		make_parts(pass);
 	}
 }

@@ -133,7 +133,7 @@ static void check_node(struct check *c)
 	AUTO(json_decrefp) json_t *labels = NULL;
 	struct err err;
 	(void)health_on_xid(&items[1].health, 79, 1);
-	items[1].bad_since_s = INT64_C(1796068800);
+	items[1].since.bad_since_s = INT64_C(1796068800);
 	items[0].info.switch_links = 12;
 	items[1].info.link_count = 2;
 	items[1].info.links[0] = (struct gpu_link){ "00000000:1A:00.0", 4 };

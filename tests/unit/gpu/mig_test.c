@@ -254,7 +254,7 @@ static void check_texts(struct check *c)
 {
 	char out[80];
 	struct mig_want want = { { 2 } };
-	mig_resource_name("nvidia.com/", "1g.10gb+me", out, sizeof out);
+	mig_resource_name("nvidia.com/", STR("1g.10gb+me"), out, sizeof out);
 	CHECK_STR(c, "resource", str_of(out), "nvidia.com/mig-1g.10gb.me");
 	mig_want_print(&board, &want, out, sizeof out);
 	CHECK(c, "a layout in words", str_starts(str_of(out), STR("2 x 1g.")));
@@ -269,6 +269,46 @@ static void check_texts(struct check *c)
 	state.instance_count = 1;
 	state.instances[0] = (struct mig_instance){ .start = 6, .size = 4, .slices = 1 };
 	CHECK(c, "a span beyond the board", !mig_state_check(&state));
+}
+
+static const struct {
+	const char *name;
+	uint32_t slices;
+	int64_t milli;
+} names[] = {
+	{ "1g.10gb", 1, 142 },
+	{ "1g.5gb+me", 1, 142 },
+	{ "1g.10gb+me.all", 1, 142 },
+	{ "1g.5gb-me", 1, 142 },
+	{ "2g.20gb", 2, 285 },
+	{ "3g.40gb", 3, 428 },
+	{ "4g.40gb", 4, 571 },
+	{ "7g.141gb", 7, 1000 },
+	{ "", 0, 0 },
+	{ "0g.5gb", 0, 0 },
+	{ "8g.80gb", 0, 0 },
+	{ "1g.gb", 0, 0 },
+	{ "1g.5", 0, 0 },
+	{ "1g.5gb.me", 0, 0 },
+	{ "1g.5gb+", 0, 0 },
+	{ "1g.5gb+ME", 0, 0 },
+	{ "11g.5gb", 0, 0 },
+	{ "1c.1g.5gb", 0, 0 },
+	{ "1g.5gb/x", 0, 0 },
+	{ "1g.1234567890123456789gb", 0, 0 },
+};
+
+static void check_names(struct check *c)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+		struct str name = str_of(names[i].name);
+		CHECK_INT(c, names[i].name, mig_profile_slices(name), names[i].slices);
+		CHECK_INT(c, names[i].name, mig_profile_milli(name), names[i].milli);
+	}
+	for (uint32_t i = 0; i < board.profile_count; i++)
+		CHECK_INT(c, board.profiles[i].name,
+			  mig_profile_slices(str_of(board.profiles[i].name)),
+			  board.profiles[i].slices);
 }
 
 int main(int argc, char **argv)
@@ -287,6 +327,7 @@ int main(int argc, char **argv)
 		boards++;
 		check_board(&c, entry->d_name);
 		check_texts(&c);
+		check_names(&c);
 	}
 	(void)closedir(dir);
 	CHECK_INT(&c, "boards with MIG", boards, 6);

@@ -32,7 +32,21 @@ static void check_tenant(struct check *c)
 	const json_t *owner = json_array_get(json_at(space, "metadata.ownerReferences"), 0);
 	CHECK_STR(c, "owner", json_text(owner, "uid"), "u");
 	struct manifest parts[MANIFEST_TENANT_PARTS];
-	manifest_tenant_parts(tenant, parts);
+	struct mig_names migs = { 0 };
+	AUTO(json_decrefp)
+	json_t *node =
+		parse("{\"status\":{\"devices\":[{\"migProfiles\":[\"1g.10gb\",\"1g.10gb+me\","
+		      "\"3g.40gb\",\"no name\",7]},{},{\"migProfiles\":[\"3g.40gb\"]}]}}");
+	CHECK(c, "new ones", mig_names_learn(&migs, node));
+	CHECK(c, "none new", !mig_names_learn(&migs, node));
+	CHECK_INT(c, "names", migs.count, 3);
+	manifest_tenant_parts(tenant, &migs, parts);
+	CHECK_STR(c, "sevenths",
+		  label(parts[0].body, "spec.hard", "requests.nvidia.com/mig-1g.10gb"), "28");
+	CHECK_STR(c, "its name as a resource",
+		  label(parts[0].body, "spec.hard", "requests.nvidia.com/mig-1g.10gb.me"), "28");
+	CHECK_STR(c, "three sevenths",
+		  label(parts[0].body, "spec.hard", "requests.nvidia.com/mig-3g.40gb"), "9");
 	CHECK_STR(c, "gpus", label(parts[0].body, "spec.hard", "requests.nvidia.com/gpu"), "4");
 	CHECK_STR(c, "by claims",
 		  label(parts[0].body, "spec.hard",

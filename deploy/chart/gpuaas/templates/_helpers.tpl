@@ -34,3 +34,21 @@ seccompProfile: {type: RuntimeDefault}
 {{- end }}
 {{- mustMergeOverwrite (deepCopy .Values.agent.resources) $own | toYaml }}
 {{- end }}
+
+{{/* The paths of nodes that our pods may mount, as a JSON list. */}}
+{{- define "gpuaas.hostPaths" -}}
+{{- $root := .Values.agent.driverRoot }}
+{{- $paths := list "/var/lib/kubelet/device-plugins" "/var/lib/kubelet/pod-resources" "/var/run/cdi" "/var/lib/gpuaas" $root }}
+{{- if eq .Values.agent.driverAccess "resource" }}
+{{- $paths = append $paths (printf "%s/dev" (trimSuffix "/" $root)) }}
+{{- end }}
+{{- if eq (include "gpuaas.hasDra" .) "true" }}
+{{- $paths = concat $paths (list "/var/lib/kubelet/plugins" "/var/lib/kubelet/plugins_registry") }}
+{{- end }}
+{{- range .Values.agent.extraVolumes }}
+{{- if .hostPath }}
+{{- $paths = append $paths .hostPath.path }}
+{{- end }}
+{{- end }}
+{{- toJson (uniq $paths) }}
+{{- end }}

@@ -14,3 +14,26 @@ items:
     lastTransitionTime: {type: string, format: date-time}
     observedGeneration: {type: integer, format: int64, minimum: 0}
 {{- end }}
+
+{{/* Of a GPU or a MIG device that is out of use by itself. */}}
+{{- define "gpuaas.fault" -}}
+type: object
+required: [kind, state, dead]
+description: Of what is out of use by itself.
+properties:
+  kind: {type: string, enum: [xid, lost, error, hung, crash, driver, recovery]}
+  state: {type: string, enum: [unhealthy, recovering]}
+  dead: {type: boolean, description: What runs on it does not go on.}
+  since: {type: string, format: date-time}
+  pods:
+    type: array
+    maxItems: 64
+    description: That hold it.
+    items:
+      type: object
+      required: [namespace, name, uid]
+      properties:
+        namespace: {type: string, maxLength: 63}
+        name: {type: string, maxLength: 253}
+        uid: {type: string, maxLength: 63}
+{{- end }}

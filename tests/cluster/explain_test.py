@@ -3,12 +3,14 @@ what then happens; reasons are the same in the condition, by /explain and in the
 import hashlib
 import hmac
 import json
+import re
 import urllib.error
 import urllib.request
 
 import pytest
 from apiserver import ApiServer
 from scheduler_test import GPUS, PLAN_KEY, Scheduler, condition, prepare, wait_for
+from server_test import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -94,4 +96,16 @@ def test_reasons_go_with_their_cause(api, scheduler):
     running = [p for p in pods if p["spec"].get("nodeName")]
     wait_for("metrics", lambda: scheduler.metric('gpuaas_scheduler_pods{state="bound"}') == len(running))
     assert scheduler.metric('gpuaas_scheduler_pods{state="waiting"}') == len(pods) - len(running) == 3
-    assert scheduler.metric("gpuaas_scheduler_queue_wait_seconds_count") == len(running) + 1, "one of them has ended"
+    pool = '{tenant="a",pool="NVIDIA A100-SXM4-80GB",class=""}'
+    assert scheduler.metric(f"gpuaas_scheduler_queue_wait_seconds_count{pool}") == len(running) + 1, "one has ended"
+    assert scheduler.metric('gpuaas_scheduler_pending_pods{reason="GpuModelMismatch"}') == 1
+    assert scheduler.metric("gpuaas_scheduler_gang_held_pods") == 0
+    assert scheduler.metric('gpuaas_scheduler_cache_age_seconds{resource="pods"}') < 60
+    assert scheduler.metric("gpuaas_scheduler_decision_seconds_count") == scheduler.metric(
+        "gpuaas_scheduler_decisions_total")
+
+
+def test_every_metric_is_documented(scheduler):
+    text = "".join(page.read_text() for page in (ROOT / "docs").glob("*.md"))
+    names = re.findall(r"^# TYPE (gpuaas_scheduler_\w+)", scheduler.get("/metrics"), re.MULTILINE)
+    assert len(names) > 20 and not [n for n in names if n not in text and f"`{n[17:]}" not in text]

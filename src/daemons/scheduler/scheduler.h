@@ -104,7 +104,7 @@ struct scheduler {
 	int64_t doubt_until_ms; // binds of our last term may still happen until then
 	struct loop_timer *wake;
 	bool is_driving;   // a turn is on its way
-	struct map *waits; // "tenant\nclass" -> histogram of queue wait
+	struct map *waits; // "tenant\npool\nclass" -> histogram of queue wait
 	struct counters counters;
 };
 

@@ -11,6 +11,7 @@
 #include "daemons/scheduler/tenants.h"
 
 #include "net/http_server.h"
+#include "sched/pool.h"
 #include "sys/mac.h"
 
 #include <stdlib.h>
@@ -19,15 +20,17 @@ static const char METRICS_TYPE[] = "text/plain; version=0.0.4; charset=utf-8";
 static const double WAIT_BOUNDS[] = { 0.1, 0.5, 1,    2,    5,    10,    30,    60,   120,
 				      300, 600, 1800, 3600, 7200, 14400, 43200, 86400 };
 
-static char *wait_key(struct arena *arena, const struct record *record)
+static char *wait_key(struct scheduler *s, struct arena *arena, const struct record *record)
 {
-	return arena_printf(arena, "%s\n%s", record->namespace_, record->class_);
+	struct str pool = sched_pod_pool(s->core, str_of(record->uid));
+	return arena_printf(arena, "%s\n" STR_FMT "\n%s", record->namespace_, STR_ARG(pool),
+			    record->class_);
 }
 
 void serve_observe_wait(struct scheduler *s, const struct record *record)
 {
 	AUTO(arena_freep) struct arena *arena = arena_new(16 * 1024);
-	char *key = arena == NULL ? NULL : wait_key(arena, record);
+	char *key = arena == NULL ? NULL : wait_key(s, arena, record);
 	if (key == NULL)
 		return;
 	struct metric_histogram *waits = map_find(s->waits, str_of(key));
@@ -52,10 +55,13 @@ static void put_waits(const struct scheduler *s, struct buf *out)
 	metric_family(out, "gpuaas_scheduler_queue_wait_seconds", "histogram",
 		      "Time from the pod's creation to its bind.");
 	for (size_t i = 0; map_next(s->waits, &i, &key, &waits);) {
-		struct str tenant;
+		struct str tenant, pool;
 		(void)str_split_next(&key, '\n', &tenant);
-		struct metric_label labels[2] = { { "tenant", tenant }, { "class", key } };
-		metric_histogram_put(out, "gpuaas_scheduler_queue_wait_seconds", labels, 2, waits);
+		(void)str_split_next(&key, '\n', &pool);
+		struct metric_label labels[3] = { { "tenant", tenant },
+						  { "pool", pool },
+						  { "class", key } };
+		metric_histogram_put(out, "gpuaas_scheduler_queue_wait_seconds", labels, 3, waits);
 	}
 }
 

@@ -225,6 +225,24 @@ def test_above_the_quota(server, member):
     assert server.post("/v1/quota:check", BODY, token=member).json["state"] in ("fits", "waits")
 
 
+def test_deadlines(server, member):
+    """One that can be met is kept and shown, one that cannot even if it starts at once is refused."""
+    path, late = "/v1/tenants/red/requests", {**BODY, "gpus": 1, "duration": "2h", "deadline": "2026-01-01T00:00:00Z"}
+    detail = refused(server.post(path, late, token=member), 422, "deadline_unreachable")["detail"]
+    assert "2026-01-01T00:00:00Z" in detail and "7200 s" in detail
+    refused(server.post(path, {**late, "deadline": "tomorrow"}, token=member), 400, "invalid_field")
+    made = server.post(path, {**late, "name": "in-time", "deadline": "2999-12-31T18:00:00Z"}, token=member)
+    assert made.status == 201 and made.json["spec"]["deadline"] == "2999-12-31T18:00:00Z"
+
+
+def test_the_longest_time_of_a_tenant(server):
+    queue = {"limit": 4, "max_run": "24h"}
+    assert server.call("PATCH", "/v1/tenants/red", {"queue": queue}).json["queue"]["max_run"] == 86400
+    assert "max_run" not in server.call("PATCH", "/v1/tenants/red", {"queue": {"max_run": None}}).json["queue"]
+    refused(server.call("PATCH", "/v1/tenants/red", {"queue": {"max_run": 0}}), 400, "invalid_field")
+    server.call("PATCH", "/v1/tenants/red", {"queue": None})
+
+
 # ---- repetitions
 
 def test_the_same_key_does_it_once(server, member):

@@ -159,7 +159,6 @@ static void build_features(struct build *build)
 
 static void refuse_unsupported(struct build *build, const struct kobj_unknowns *unknowns)
 {
-	const struct kobj_pod_spec *pod = &build->pod->spec;
 	for (size_t i = 0; i < min_size(unknowns->count, KOBJ_UNKNOWN_MAX); i++)
 		build_refuse(build, SCHED_CODE_UNKNOWN_FIELD, STR_FMT, STR_ARG(unknowns->paths[i]));
 }

@@ -40,6 +40,7 @@ void build_amounts(struct build *build);
 void build_affinity(struct build *build);
 void build_spreads(struct build *build);
 void build_volumes(struct build *build);
+void build_device_claims(struct build *build); // feed_claim.c
 void build_gpu(struct build *build);
 void build_shares(struct build *build);        // after build_amounts
 void build_gang(struct build *build);          // after build_gpu

@@ -43,7 +43,7 @@ static const struct kobj_table PORT =
 static const struct kobj_field RESOURCES_ROWS[] = {
 	KOBJ_ROW("limits", 1, KOBJ_QUANTITIES, struct kobj_resources, limits),
 	KOBJ_ROW("requests", 2, KOBJ_QUANTITIES, struct kobj_resources, requests),
-	KOBJ_ROW("claims", 3, KOBJ_PRESENT, struct kobj_resources, has_claims),
+	KOBJ_SKIP("claims", 3), // the pod names them all
 };
 static const struct kobj_table RESOURCES =
 	KOBJ_TABLE_OF("ResourceRequirements", struct kobj_resources, RESOURCES_ROWS, false);

@@ -74,7 +74,6 @@ struct kobj_port {
 };
 struct kobj_resources {
 	struct kobj_pairs requests, limits; // quantities
-	bool has_claims;
 };
 struct kobj_restart_rule {
 	struct str action;

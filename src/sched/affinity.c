@@ -2,6 +2,7 @@
 // Pod affinity, anti-affinity and topology spread of one pod against all pods on nodes, in the
 // meaning of kube-scheduler 1.36 (plugins InterPodAffinity and PodTopologySpread). Only pods that
 // have such terms, or clusters where running pods have anti-affinity, pay for it.
+#include "sched/claim_book.h"
 #include "sched/parts.h"
 #include "sched/stock.h"
 
@@ -18,9 +19,10 @@ struct affinity {
 	struct map *forbidden; // topology key -> map of values, by anti-affinity of running pods
 	struct domains *near, *apart, *spreads; // as in the spec
 	int64_t *spread_min;
-	bool has_near;           // some pod matches all affinity terms
-	bool is_own_near;        // the pod itself does
-	struct volumes *volumes; // NULL: it has none
+	bool has_near;            // some pod matches all affinity terms
+	bool is_own_near;         // the pod itself does
+	struct volumes *volumes;  // NULL: it has none
+	struct claim_fit *claims; // of devices; NULL: it has none
 };
 
 // Maps hold no NULL, so that counts are kept with one more.
@@ -238,6 +240,7 @@ struct affinity *affinity_new(struct sched *sched, const struct pod *pod)
 		return NULL;
 	struct affinity *a = core_alloc(1, sizeof *a);
 	a->volumes = volumes_new(sched, pod);
+	a->claims = claim_fit_new(sched, pod);
 	a->sched = sched;
 	a->pod = pod;
 	a->spec = spec;
@@ -263,6 +266,7 @@ void affinity_free(struct affinity *a)
 		map_free(values);
 	map_free(a->forbidden);
 	volumes_free(a->volumes);
+	claim_fit_free(a->claims);
 	free_domains(a->near, a->spec->near_count);
 	free_domains(a->apart, a->spec->apart_count);
 	free_domains(a->spreads, a->spec->spread_count);
@@ -322,6 +326,10 @@ static uint64_t check_spreads(const struct affinity *a, const struct node *node)
 
 uint32_t affinity_detail(const struct affinity *a, sched_code code)
 {
+	bool is_of_devices = code == SCHED_CODE_UNSUPPORTED_CLAIM ||
+			     code == SCHED_CODE_DEVICE_CLAIM_MISSING;
+	if (is_of_devices)
+		return a->claims == NULL ? 0 : (uint32_t)claim_fit_claim(a->claims, code);
 	return a->volumes == NULL ? 0 : (uint32_t)volumes_claim(a->volumes, code);
 }
 
@@ -330,6 +338,8 @@ uint64_t affinity_check(const struct affinity *a, const struct node *node)
 	uint64_t fails = check_spreads(a, node);
 	if (a->volumes != NULL)
 		fails |= volumes_check(a->volumes, node);
+	if (a->claims != NULL)
+		fails |= claim_fit_check(a->claims, node);
 	if (!near_is_met(a, node))
 		fails |= code_bit(SCHED_CODE_POD_AFFINITY);
 	if (!apart_is_met(a, node))

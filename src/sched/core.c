@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/core.h"
 
+#include "sched/claim_book.h"
 #include "sched/gang.h"
 #include "sched/load.h"
 #include "sched/queueing.h"
@@ -116,6 +117,7 @@ struct sched *sched_new(uint64_t seed)
 	sched->namespaces = map_new(seed);
 	sched->weigh = weigh_new();
 	sched->stock = stock_new(seed);
+	sched->claim_book = claim_book_new(seed);
 	sched->gangs = gangs_new(seed);
 	sched->preempt = preempt_new(seed);
 	sched->queueing = queueing_new(seed);
@@ -161,6 +163,7 @@ void sched_free(struct sched *sched)
 	free_namespaces(sched);
 	queueing_free(sched->queueing);
 	stock_free(sched->stock);
+	claim_book_free(sched->claim_book);
 	gangs_free(sched->gangs);
 	preempt_free(sched->preempt);
 	slices_free(sched);
@@ -452,6 +455,7 @@ void sched_devices_set(struct sched *sched, struct str name, const struct sched_
 	if (kept > 1)
 		qsort(node->devices, kept, sizeof node->devices[0], compare_devices);
 	device_link(node, devices, count);
+	claim_book_mark(sched, node);
 	node->hold_stamp++;
 	loads_node_changed(sched, node);
 	node->static_gen = ++sched->gen;

@@ -63,6 +63,7 @@ struct sched {
 	uint32_t touched_count;
 	bool wakes_all, wakes_near, wakes_volumes; // near: a pod came to a node
 	struct stock *stock;
+	struct claim_book *claim_book;
 	struct gangs *gangs;
 	struct tree due; // of deadline.h
 	struct forecast *forecast;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From what changed to the next decision. Shapes are tried in the order of their first pods; one
 // that fits nowhere is parked until a node that changed has room for it.
+#include "sched/claim_book.h"
 #include "sched/deadline.h"
 #include "sched/gang.h"
 #include "sched/load.h"
@@ -108,6 +109,8 @@ static void lend_bind(struct sched *sched, struct pod *pod, size_t grant_count,
 	ret->facts = loads_note(sched, pod);
 	ret->claim_bind_count = volumes_assume(sched, pod);
 	ret->claim_binds = sched->stock->binds;
+	ret->claim_allot_count = claim_fit_assume(sched, pod);
+	ret->claim_allots = sched->claim_book->allots;
 }
 
 static void assume(struct sched *sched, struct pod *pod, struct node *node,

@@ -26,6 +26,7 @@ struct device {
 	int32_t load_cost; // what shares count it with, of the policy's weight
 	bool is_present;   // the node's agent names it now
 	struct pod *holder;
+	bool is_claimed; // by a ResourceClaim
 };
 
 // Model, memory and compute capability are what the pod asks for.

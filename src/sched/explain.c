@@ -124,6 +124,12 @@ struct sched_reason sched_fact_text(const struct sched *sched, struct str namesp
 		reason.need = arena_dup(arena, spec->claims[fact->detail].name);
 		return reason;
 	}
+	bool is_of_devices = fact->code == SCHED_CODE_UNSUPPORTED_CLAIM ||
+			     fact->code == SCHED_CODE_DEVICE_CLAIM_MISSING;
+	if (is_of_devices && fact->detail < spec->device_claim_count) {
+		reason.need = arena_dup(arena, spec->device_claims[fact->detail]);
+		return reason;
+	}
 	bool is_amount = fact->code == SCHED_CODE_RESOURCE_SHORT ||
 			 fact->code == SCHED_CODE_RESOURCE_TOO_LARGE ||
 			 fact->code == SCHED_CODE_PREEMPTION_SHORT;

@@ -232,5 +232,5 @@ bool filter_device_kind(const struct sched_spec *spec, const struct device *devi
 
 bool filter_device(const struct sched_spec *spec, const struct device *device)
 {
-	return device->holder == NULL && filter_device_kind(spec, device);
+	return device->holder == NULL && !device->is_claimed && filter_device_kind(spec, device);
 }

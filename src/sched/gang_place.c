@@ -3,6 +3,7 @@
 // first; that is enough for equal pods. Where it fails, every way to give them nodes and devices
 // is tried, within a bound of looks. Pods are put on nodes for the try, so that each filter sees
 // those before it.
+#include "sched/claim_book.h"
 #include "sched/gang.h"
 #include "sched/gang_memo.h"
 #include "sched/gang_search.h"
@@ -113,6 +114,7 @@ static void put(struct search *s, struct pod *pod, struct node *node)
 	pod_put_on(s->sched, pod, node);
 	(void)place_devices(s->sched, pod, node);
 	(void)volumes_assume(s->sched, pod);
+	(void)claim_fit_assume(s->sched, pod);
 	s->placed++;
 	count_in_group(s, pod, 1);
 }

@@ -75,7 +75,7 @@ struct check { // one pod against all nodes
 static inline uint64_t code_bit(sched_code code) { return UINT64_C(1) << code; }
 static inline bool spec_has_volumes(const struct sched_spec *spec)
 {
-	return spec->claim_count + spec->disk_count > 0;
+	return spec->claim_count + spec->disk_count + spec->device_claim_count > 0;
 }
 uint64_t filter_static(const struct sched_spec *spec, const struct node *node);
 bool filter_amounts(const struct sched *sched, const struct shape *shape, uint32_t slot);

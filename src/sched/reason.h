@@ -9,8 +9,6 @@
 	  "remove the field or use a newer scheduler")                                             \
 	X(UNSUPPORTED_VOLUME, "UnsupportedVolume", POD, "has a volume that needs binding",         \
 	  "use a claim with a CSI driver instead")                                                 \
-	X(UNSUPPORTED_CLAIM, "UnsupportedResourceClaim", POD, "uses resourceClaims",               \
-	  "ask for GPUs with nvidia.com/gpu in limits")                                            \
 	X(UNSUPPORTED_VALUE, "UnsupportedValue", POD, "has a value this scheduler does not know",  \
 	  "use a documented value")                                                                \
 	X(INVALID_ANNOTATION, "InvalidAnnotation", POD, "has an annotation that cannot be read",   \
@@ -85,6 +83,15 @@
 	  "use another claim")                                                                     \
 	X(CLAIM_UNBOUND, "ClaimUnbound", NODE, "mounts a claim that has no volume yet",            \
 	  "see the claim's events: it must be bound first")                                        \
+	X(UNSUPPORTED_CLAIM, "UnsupportedResourceClaim", NODE,                                     \
+	  "has a resource claim of another driver, or one that asks for what is not supported",    \
+	  "claim devices of gpu.gpuaas.io by count and selectors, or use the cluster's scheduler") \
+	X(DEVICE_CLAIM_MISSING, "ResourceClaimNotFound", NODE,                                     \
+	  "has a resource claim that is not there, is being deleted, or whose class is not there", \
+	  "create the claim or its class; a claim from a template is made within moments")         \
+	X(DEVICE_CLAIM_SHORT, "ResourceClaimUnsatisfied", NODE,                                    \
+	  "finds no free devices for its resource claims, or they are allocated elsewhere",        \
+	  "wait until enough is released, or ask for less")                                        \
 	X(VOLUME_NODE, "VolumeNodeConflict", NODE, "has a volume that the node does not reach",    \
 	  "wait for room on the volume's nodes")                                                   \
 	X(VOLUME_ZONE, "VolumeZoneConflict", NODE, "has a volume in another zone",                 \

@@ -7,6 +7,7 @@
 // removal. Inputs are copied. What is returned is borrowed until the next call.
 #pragma once
 
+#include "sched/claim_in.h"
 #include "sched/group.h"
 #include "sched/preempt.h"
 #include "sched/storage.h"
@@ -90,6 +91,8 @@ struct sched_decision {
 	size_t grant_count;
 	const struct sched_claim_bind *claim_binds; // to be done, and come true, before the bind
 	size_t claim_bind_count;
+	const struct sched_claim_allot *claim_allots; // the same of ResourceClaims
+	size_t claim_allot_count;
 	const struct sched_facts *facts; // NULL: of BIND, if not LoadStale; no node kept any more
 	bool is_same_codes;              // only numbers changed since the last one about this pod
 	const struct sched_victim *victims;

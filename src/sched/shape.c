@@ -128,6 +128,7 @@ static struct sched_spec *copy_spec(struct arena *arena, const struct sched_spec
 	copy_nodes_part(arena, spec);
 	copy_pods_part(arena, spec);
 	copy_volumes_part(arena, spec);
+	spec->device_claims = copy_texts(arena, spec->device_claims, spec->device_claim_count);
 	spec->features = copy_texts(arena, spec->features, spec->feature_count);
 	spec->gpu_models = copy_texts(arena, spec->gpu_models, spec->gpu_model_count);
 	spec->topology_label = copy_text(arena, spec->topology_label);

@@ -161,5 +161,6 @@ void sched_spec_key(const struct sched_spec *spec, struct buf *out)
 	put_nodes_part(out, spec);
 	put_pods_part(out, spec);
 	put_volumes_part(out, spec);
+	put_texts(out, spec->device_claims, spec->device_claim_count);
 	put_gpu_part(out, spec);
 }

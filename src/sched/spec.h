@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pod asks of a node, in the core's own terms: plain data, built by the feed from
-// Kubernetes objects (or by tests) in an arena that also holds all texts. Pods with equal specs
-// share one shape in the core, so a spec holds nothing that differs between the pods of one Job.
-// All lists may be empty; nothing here is checked against nodes yet.
+// What a pod asks of a node, in the core's own terms: plain data, built by the feed (or by tests)
+// in an arena that also holds all texts. Pods with equal specs share one shape in the core, so a
+// spec holds nothing that differs between the pods of one Job. All lists may be empty.
 #pragma once
 
 #include "base/arena.h"
@@ -130,13 +129,14 @@ struct sched_spec {
 	int64_t gpu_count; // whole GPUs that the pod holds at once
 	struct sched_share_ask *shares;
 	size_t share_count;
-	int64_t duration_s; // how long it says it will run, 0: it does not say; the pod's own, no
-			    // part of a shape
+	struct str *device_claims; // ResourceClaims, "namespace/name"
+	size_t device_claim_count;
+	int64_t duration_s; // how long it says it will run, 0: unknown; no part of a shape
 	struct sched_refusal *refusals;
 	size_t refusal_count;
 };
 
-// Canonical bytes of the spec: equal specs give equal bytes and no other spec gives them.
+// Equal specs give equal bytes and no other spec gives them.
 void sched_spec_key(const struct sched_spec *spec, struct buf *out);
 
 bool sched_selector_matches(const struct sched_selector *selector,

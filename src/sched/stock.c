@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/stock.h"
 
+#include "sched/claim_book.h"
+
 #include <stdlib.h>
 
 // Copies in two passes over the same code: the first counts, the second fills. Each function
@@ -322,4 +324,5 @@ void stock_unassume(struct sched *sched, const struct pod *pod)
 		disjoin(claim);
 		sched->wakes_volumes = true;
 	}
+	claim_book_unassume(sched, pod);
 }

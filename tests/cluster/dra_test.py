@@ -14,9 +14,9 @@ AGENT = "system:serviceaccount:gpuaas-system:gpuaas-agent"
 def dra(cluster):
     """node1 gives its GPUs to claims, the others as before."""
     with installed(cluster, {"agent": {"dra": {"nodes": [NODE], "extendedResourceName": "example.com/gpu"}}}, NAMESPACE):
-        for name, count in (("one", 1), ("rest", 6)):
-            request = {"deviceClassName": DRIVER, "count": count,
-                       "selectors": [{"cel": {"expression": f"device.attributes['{DRIVER}'].architecture == 'ampere'"}}]}
+        for name, count in (("one", 1), ("rest", 6), ("five", 5), ("foreign", 1)):
+            expression = "device.driver.matches('nic')" if name == "foreign" else f"device.attributes['{DRIVER}'].architecture == 'ampere'"
+            request = {"deviceClassName": DRIVER, "count": count, "selectors": [{"cel": {"expression": expression}}]}
             cluster.apply(json.dumps({
                 "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate",
                 "metadata": {"name": name, "namespace": NAMESPACE},
@@ -24,11 +24,13 @@ def dra(cluster):
         yield cluster
 
 
-def pod(cluster, name, template="one", gpus=1, **resources):
+def pod(cluster, name, template="one", gpus=1, ours=False, **resources):
     container = {"name": "main", "image": "testbed.local/gpuaas-workload:dev",
                  "args": ["--seconds", "3600", "--memory-mib", "512", "--util-milli", "300", "--gpus", str(gpus)],
                  "resources": resources or {"claims": [{"name": "gpu"}]}}
     spec = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "containers": [container]}
+    if ours:
+        spec["schedulerName"] = "gpuaas"
     if not resources:
         spec["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": template}]
     cluster.apply(json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec}))
@@ -185,3 +187,32 @@ def test_all_of_it_is_billed(dra):
     for event in sorted(dra.events(NAMESPACE, "bound", "released"), key=lambda e: (e["t"], e["type"] == "bound")):
         overlaps[event["gpu"]] = overlaps.get(event["gpu"], 0) + (1 if event["type"] == "bound" else -1)
         assert 0 <= overlaps[event["gpu"]] <= 1, event
+
+
+def reason(cluster, name):
+    conditions = cluster.json("-n", NAMESPACE, "get", "pod", name)["status"].get("conditions", [])
+    return next((c.get("message", "") for c in conditions if c["type"] == "PodScheduled" and c["status"] == "False"), "")
+
+
+def test_our_scheduler_allocates(dra):
+    """The same claims by gpuaas, beside pods of kube-scheduler: each gets its own devices, who waits says why."""
+    pod(dra, "theirs")
+    for name in ("our-a", "our-b"):
+        pod(dra, name, ours=True)
+    pod(dra, "our-five", "five", 5, ours=True)
+    names = ("theirs", "our-a", "our-b", "our-five")
+    for name in names:
+        dra.wait_phase(NAMESPACE, name, ("Running",))
+    seen = [granted(dra, name) for name in names]
+    assert [len(s) for s in seen] == [1, 1, 1, 5] and len(set.union(*seen)) == 8
+    assert seen == [allocated(dra, name) for name in names]
+    pod(dra, "our-late", ours=True)
+    pod(dra, "foreign", "foreign", ours=True)
+    wait_for("it says why", lambda: "ResourceClaimUnsatisfied" in reason(dra, "our-late"))
+    wait_for("so does the other", lambda: "UnsupportedResourceClaim" in reason(dra, "foreign"))
+    dra.kubectl("-n", NAMESPACE, "delete", "pod", "our-b")
+    dra.wait_phase(NAMESPACE, "our-late", ("Running",))
+    assert granted(dra, "our-late") == seen[2] == allocated(dra, "our-late")
+    dra.kubectl("-n", NAMESPACE, "delete", "pod", "--all")
+    wait_for("no file is left", lambda: not files(dra))
+    wait_for("all is billed", lambda: sum(e["pod"].startswith("our-") for e in dra.events(NAMESPACE, "released")) == 8, 90)

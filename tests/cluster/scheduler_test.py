@@ -206,7 +206,7 @@ def test_binds_and_says_why_not(api, scheduler):
     nine, model, claim = wait_for("conditions", reasons)
     assert nine["reason"] == "Unschedulable" and "ResourceTooLarge on 4" in nine["message"]
     assert "GpuModelMismatch on 4" in model["message"]
-    assert claim["message"] == "refused: UnsupportedResourceClaim (spec.resourceClaims)"
+    assert "ResourceClaimNotFound on 4" in claim["message"]
     answer = json.loads(scheduler.get("/explain/a/nine"))
     assert answer["state"] == "waits" and answer["position"] == 2, answer
     assert answer["reasons"] == [{"code": "ResourceTooLarge", "need": "9 nvidia.com/gpu", "have": "8 nvidia.com/gpu",

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bindings in flight. One without an answer may have happened: its space stays taken until the
 // pod itself says what became of it.
-#include "daemons/scheduler/scheduler.h"
+#include "daemons/scheduler/allot.h"
+#include "daemons/scheduler/claims.h"
 #include "k8s/path.h"
 #include "sched/why.h"
 #include "sys/log.h"
@@ -48,6 +49,7 @@ static void finish_ok(struct bind *bind)
 		       bind->namespace_, bind->name, bind->node);
 	event_put(s->events, &about, "Normal", "Scheduled", "Binding", note);
 	s->counters.binds_ok++;
+	allot_end(s, str_of(bind->uid), true);
 	metric_observe(&s->counters.bind_s, (double)(now_ns - bind->started_ns) / 1e9);
 	release(bind);
 }
@@ -56,6 +58,7 @@ static void finish_failed(struct bind *bind)
 {
 	struct scheduler *s = bind->scheduler;
 	s->counters.binds_failed++;
+	allot_end(s, str_of(bind->uid), false);
 	sched_bind_failed(s->core, str_of(bind->uid), scheduler_now_ms(s));
 	release(bind);
 }
@@ -225,10 +228,11 @@ void bind_start(struct scheduler *s, const struct sched_decision *decision)
 				    .node = decision->node };
 	if (put_body(s, decision, &body))
 		order.body = buf_str(&body);
+	allot_keep(s, decision);
 	if (decision->claim_bind_count > 0 && order.body.len > 0)
 		claims_start(s, &order, decision);
 	else
-		bind_post(s, &order);
+		allot_write(s, &order);
 }
 
 // What is under way cannot be called back; whoever leads next waits until it is settled, and we

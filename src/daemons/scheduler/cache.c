@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "daemons/scheduler/allot.h"
 #include "daemons/scheduler/groups.h"
 #include "daemons/scheduler/lengths.h"
 #include "daemons/scheduler/load.h"
@@ -347,6 +348,7 @@ void cache_start_all(struct scheduler *s)
 	ASSERT(s->core != NULL);
 	k8s_client_set_ping(s->client, PING_EVERY_NS, PING_ANSWER_NS);
 	groups_start(s);
+	allot_watch_start(s);
 	policies_start(s);
 	for (int kind = 0; kind < CACHE_KINDS; kind++) {
 		struct cache *cache = &s->caches[kind];
@@ -370,6 +372,7 @@ void cache_start_all(struct scheduler *s)
 void cache_stop_all(struct scheduler *s)
 {
 	groups_stop(s);
+	allot_watch_stop(s);
 	policies_stop(s);
 	for (int kind = 0; kind < CACHE_KINDS; kind++) {
 		struct cache *cache = &s->caches[kind];
@@ -385,7 +388,7 @@ bool cache_is_synced(const struct scheduler *s)
 		if (!s->caches[kind].is_synced)
 			return false;
 	}
-	return groups_are_synced(s) && policies_are_synced(s);
+	return groups_are_synced(s) && policies_are_synced(s) && allot_is_synced(s);
 }
 
 uint64_t cache_age_ns(const struct scheduler *s, cache_kind kind)

@@ -3,7 +3,9 @@
 // yet: writes the claim into the volume, or the node into the claim, then waits until the volume
 // controller has bound each. What has been written stays when the bind fails, as there: the
 // controllers own it from then on. A slow provisioner holds nobody up but the pods that use it.
-#include "daemons/scheduler/scheduler.h"
+#include "daemons/scheduler/claims.h"
+
+#include "daemons/scheduler/allot.h"
 #include "k8s/path.h"
 #include "sys/log.h"
 
@@ -49,6 +51,7 @@ static void fail(struct claim_wait *wait, const char *why)
 	log_kv(LOG_WARN, why, "pod", wait->order.name.data, "claim",
 	       wait->at < wait->count ? wait->claims[wait->at].name : "", NULL);
 	s->counters.binds_failed++;
+	allot_end(s, wait->order.uid, false);
 	sched_bind_failed(s->core, wait->order.uid, scheduler_now_ms(s));
 	free_wait(wait);
 	scheduler_drive(s);
@@ -193,7 +196,7 @@ static void step(struct claim_wait *wait)
 	} else if (!bind_may_start(s)) {
 		step_later(wait);
 	} else {
-		bind_post(s, &wait->order);
+		allot_write(s, &wait->order);
 		free_wait(wait);
 	}
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "daemons/scheduler/allot.h"
+#include "daemons/scheduler/claims.h"
 #include "daemons/scheduler/evict.h"
 #include "daemons/scheduler/lengths.h"
 #include "daemons/scheduler/load.h"
@@ -111,6 +113,7 @@ void scheduler_on_lost(void *arg)
 		return;
 	log_kv(LOG_WARN, "no longer leading", "identity", s->options->identity, NULL);
 	claims_cancel_all(s);
+	allot_cancel_all(s);
 	bind_cancel_all(s);
 	evict_cancel_all(s);
 	cache_stop_all(s);

@@ -95,6 +95,8 @@ struct scheduler {
 	struct bind binds[BINDS_MAX];
 	size_t binds_in_flight, patches_in_flight;
 	struct claim_wait *claim_waits;
+	struct allot_watches *allot_watches; // NULL: not leading
+	struct allot_wait *allot_waits;
 	struct groups *groups;     // NULL: not leading
 	struct policies *policies; // of policies.c; NULL: not leading
 	struct evict_set *evict_sets;
@@ -139,11 +141,6 @@ bool bind_may_start(const struct scheduler *s);
 void bind_start(struct scheduler *s, const struct sched_decision *decision);
 void bind_post(struct scheduler *s, const struct bind_order *order); // if bind_may_start
 void bind_cancel_all(struct scheduler *s);
-
-// claims.c: what a bind's claims need first; then the bind, or its failure
-void claims_start(struct scheduler *s, const struct bind_order *order,
-		  const struct sched_decision *decision);
-void claims_cancel_all(struct scheduler *s);
 
 // serve.c
 MUST_USE err_status serve_start(struct scheduler *s, struct err *err);

@@ -125,7 +125,7 @@ static const struct {
 	{ "unknown field", "", "", "", "", "newField: 1",
 	  "refuse p UnknownField:0(spec.newField/)" },
 	{ "claim", "", "", "", "", "resourceClaims: [{name: c}]",
-	  "refuse p UnsupportedResourceClaim:0(spec.resourceClaims/)" },
+	  "wait p ResourceClaimNotFound:1(default//)" },
 	{ "group that nobody describes", "", "", "", "", "schedulingGroup: {podGroupName: g}",
 	  "wait p GangIncomplete:0(gpuaas.io/gang-min, or a Job or PodGroup that says how "
 	  "many/1 pod)" },

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// ResourceClaims: expressions by a table; which devices pods get, why they wait, what is free
+// again.
+#include "rig.h"
+
+#include "check.h"
+#include "feed/feed_claim.h"
+#include "sched/claim_cel.h"
+
+#include <stdio.h>
+
+#define D "device.attributes['gpu.gpuaas.io']"
+#define CAP "device.capacity['gpu.gpuaas.io']"
+
+static struct sched_attribute attributes[] = {
+	{ { "gpu.gpuaas.io", 13 },
+	  { "type", 4 },
+	  SCHED_ATTRIBUTE_TEXT,
+	  { "gpu", 3 },
+	  0,
+	  { { 0 }, false } },
+	{ { "gpu.gpuaas.io", 13 },
+	  { "minor", 5 },
+	  SCHED_ATTRIBUTE_INT,
+	  { "", 0 },
+	  3,
+	  { { 0 }, false } },
+	{ { "gpu.gpuaas.io", 13 },
+	  { "good", 4 },
+	  SCHED_ATTRIBUTE_BOOL,
+	  { "", 0 },
+	  1,
+	  { { 0 }, false } },
+	{ { "gpu.gpuaas.io", 13 },
+	  { "driverVersion", 13 },
+	  SCHED_ATTRIBUTE_VERSION,
+	  { "", 0 },
+	  0,
+	  { { 535, 54, 3 }, true } },
+};
+static struct sched_capacity capacity = { { "gpu.gpuaas.io", 13 },
+					  { "memory", 6 },
+					  INT64_C(80) << 30 };
+
+static void check_cel(struct check *c)
+{
+	static const struct {
+		const char *text;
+		claim_cel want;
+	} rows[] = {
+		{ "true", CLAIM_CEL_YES },
+		{ "device.driver == 'gpu.gpuaas.io' && " D ".type == 'gpu'", CLAIM_CEL_YES },
+		{ "device.driver == \"nic\"", CLAIM_CEL_NO },
+		{ "!(" D ".type != 'gpu')", CLAIM_CEL_YES },
+		{ D "['minor'] >= 3 && " D ".minor < 4", CLAIM_CEL_YES },
+		{ D ".minor == -3", CLAIM_CEL_NO },
+		{ D ".minor in [1, 2, 3]", CLAIM_CEL_YES },
+		{ D ".type in ['mig']", CLAIM_CEL_NO },
+		{ "'type' in " D, CLAIM_CEL_YES },
+		{ "'gpu.example.com' in device.attributes", CLAIM_CEL_NO },
+		{ D ".good", CLAIM_CEL_YES },
+		{ D ".driverVersion.isGreaterThan(semver('535.54.2'))", CLAIM_CEL_YES },
+		{ D ".driverVersion.compareTo(semver('535.54.3')) == 0", CLAIM_CEL_YES },
+		{ CAP ".memory.isGreaterThan(quantity('70Gi'))", CLAIM_CEL_YES },
+		{ CAP ".memory.compareTo(quantity('80Gi')) < 0", CLAIM_CEL_NO },
+		{ D ".type.startsWith('g') && " D ".type.endsWith('u')", CLAIM_CEL_YES },
+		{ D ".type.lowerAscii().contains('P')", CLAIM_CEL_NO },
+		{ D ".absent == 'x'", CLAIM_CEL_ERROR },
+		{ D ".absent == 'x' || true", CLAIM_CEL_YES },
+		{ "false && " D ".absent == 'x'", CLAIM_CEL_NO },
+		{ D ".absent == 'x' || false", CLAIM_CEL_ERROR },
+		{ "has(" D ".absent)", CLAIM_CEL_NO },
+		{ D ".type == 3", CLAIM_CEL_NO },
+		{ D ".type < 3", CLAIM_CEL_ERROR },
+		{ D ".type.matches('g.*')", CLAIM_CEL_UNSUPPORTED },
+		{ "true || device.pool == 'x'", CLAIM_CEL_UNSUPPORTED },
+		{ "1 + 1 == 2", CLAIM_CEL_UNSUPPORTED },
+		{ "", CLAIM_CEL_UNSUPPORTED },
+		{ "true true", CLAIM_CEL_UNSUPPORTED },
+		{ "'open", CLAIM_CEL_UNSUPPORTED },
+		{ "1", CLAIM_CEL_UNSUPPORTED },
+		{ "((((((((((((((((((((((((((((((((((true))))))))))))))))))))))))))))))))))",
+		  CLAIM_CEL_UNSUPPORTED },
+	};
+	const struct sched_pool_device device = { .attributes = attributes,
+						  .attribute_count = ARRAY_COUNT(attributes),
+						  .capacities = &capacity,
+						  .capacity_count = 1 };
+	for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+		struct str text = str_of(rows[i].text);
+		CHECK_INT(c, rows[i].text, claim_cel_eval(text, STR("gpu.gpuaas.io"), &device),
+			  rows[i].want);
+		for (size_t len = 0; len < text.len; len++) // ends, whatever it says
+			(void)claim_cel_eval(str_slice(text, 0, len), STR("x"), &device);
+	}
+}
+
+static void put(struct rig *rig, sched_claim_kind kind, const char *text)
+{
+	AUTO(json_decrefp) json_t *json = NULL;
+	err_status status = json_parse(str_of(text), &json, NULL);
+	ASSERT(status == ERR_OK);
+	struct sched_claim_object *object = feed_claim_object(kind, json);
+	ASSERT(object != NULL);
+	sched_claim_object_set(rig->sched, object);
+}
+
+static void put_claim(struct rig *rig, const char *name, const char *spec, const char *status)
+{
+	char text[2048];
+	(void)snprintf(text, sizeof text,
+		       "{\"metadata\":{\"namespace\":\"default\",\"name\":\"%s\",\"uid\":\"u-%s\","
+		       "\"resourceVersion\":\"1\"},\"spec\":{\"devices\":{%s}},\"status\":{%s}}",
+		       name, name, spec, status);
+	put(rig, SCHED_DEVICE_CLAIM, text);
+}
+
+static void put_pod(struct rig *rig, const char *name, const char *claims)
+{
+	char text[1024];
+	(void)snprintf(text, sizeof text,
+		       "{kind: Pod, metadata: {name: %s}, spec: {resourceClaims: [%s], containers: "
+		       "[{name: c}]}}\n",
+		       name, claims);
+	rig_put(rig, text);
+}
+
+// "p n: one=gpu-a,gpu-b" of the next decision, or its reasons.
+static const char *next(struct rig *rig)
+{
+	static char out[1024];
+	struct sched_decision decision;
+	size_t at = 0;
+	if (!sched_next(rig->sched, ++rig->now_ms, &decision))
+		return "-";
+	at += (size_t)snprintf(out, sizeof out, STR_FMT, STR_ARG(decision.name));
+	if (decision.verb != SCHED_BIND) {
+		for (size_t i = 0; i < decision.facts->count; i++)
+			at += (size_t)snprintf(out + at, sizeof out - at, " %s",
+					       sched_code_name(decision.facts->items[i].code));
+		return out;
+	}
+	at += (size_t)snprintf(out + at, sizeof out - at, " " STR_FMT ":", STR_ARG(decision.node));
+	for (size_t i = 0; i < decision.claim_allot_count; i++) {
+		const struct sched_claim_allot *allot = &decision.claim_allots[i];
+		at += (size_t)snprintf(out + at, sizeof out - at, " " STR_FMT "%s",
+				       STR_ARG(allot->key), allot->is_allocated ? "!" : "=");
+		for (size_t k = 0; k < allot->give_count; k++)
+			at += (size_t)snprintf(out + at, sizeof out - at, "%s" STR_FMT,
+					       k == 0 ? "" : ",", STR_ARG(allot->gives[k].device));
+	}
+	return out;
+}
+
+#define ONE "\"requests\":[{\"name\":\"g\",\"exactly\":{\"deviceClassName\":\"gpu\",\"count\":1}}]"
+#define MANY(count)                                                                                \
+	"\"requests\":[{\"name\":\"g\",\"exactly\":{\"deviceClassName\":\"gpu\",\"count\":" count  \
+	"}}]"
+#define WHERE(expression)                                                                          \
+	"\"requests\":[{\"name\":\"g\",\"exactly\":{\"deviceClassName\":\"gpu\",\"selectors\":["   \
+	"{\"cel\":{\"expression\":\"" expression "\"}}]}}]"
+#define DEVICE(name, group, more)                                                                  \
+	"{\"name\":\"" name "\",\"attributes\":{\"type\":{\"string\":\"gpu\"},\"nvlinkGroup\":{"   \
+	"\"string\":\"" group "\"}}" more "}"
+#define GIVEN(device)                                                                              \
+	"\"allocation\":{\"devices\":{\"results\":[{\"request\":\"g\",\"driver\":"                 \
+	"\"gpu.gpuaas.io\",\"pool\":\"n\",\"device\":\"" device "\"}]}}"
+
+static void begin(struct rig *rig)
+{
+	rig_init(rig);
+	rig_put(rig, "{kind: Node, metadata: {name: n}, status: {allocatable: {cpu: 8, pods: 20, "
+		     "nvidia.com/gpu: 4}}}\n---\n{kind: Node, metadata: {name: m}, status: "
+		     "{allocatable: {cpu: 8, pods: 20}}}\n");
+	put(rig, SCHED_DEVICE_CLASS,
+	    "{\"metadata\":{\"name\":\"gpu\"},\"spec\":{\"selectors\":[{\"cel\":{\"expression\":"
+	    "\"device.driver == 'gpu.gpuaas.io' && " D ".type == 'gpu'\"}}]}}");
+	put(rig, SCHED_SLICE,
+	    "{\"metadata\":{\"name\":\"s\"},\"spec\":{\"driver\":\"gpu.gpuaas.io\",\"nodeName\":"
+	    "\"n\",\"pool\":{\"name\":\"n\",\"resourceSliceCount\":1},\"devices\":[" //
+	    DEVICE("gpu-a", "x", "") "," DEVICE("gpu-b", "y", "") "," DEVICE("gpu-c", "y",
+									     "") "," //
+	    DEVICE("gpu-d", "x",
+		   ",\"taints\":[{\"key\":\"ill\",\"effect\":\"NoSchedule\"}]") "]}}");
+}
+
+static void check_cases(struct check *c)
+{
+	static const struct {
+		const char *name, *spec, *status, *want;
+	} rows[] = {
+		{ "one", ONE, "", "p n: default/c=gpu-a" },
+		{ "three", MANY("3"), "", "p n: default/c=gpu-a,gpu-b,gpu-c" },
+		{ "one too many, for one is ill", MANY("4"), "", "p ResourceClaimUnsatisfied" },
+		{ "by selector", WHERE(D ".nvlinkGroup == 'y'"), "", "p n: default/c=gpu-b" },
+		{ "an expression that fails", WHERE(D ".absent == 1"), "",
+		  "p ResourceClaimUnsatisfied" },
+		{ "beyond us", WHERE("device.pool == 'n'"), "", "p UnsupportedResourceClaim" },
+		{ "of one group",
+		  MANY("2") ",\"constraints\":[{\"matchAttribute\":\"gpu.gpuaas.io/nvlinkGroup\"}]",
+		  "", "p n: default/c=gpu-b,gpu-c" },
+		{ "all, one is ill",
+		  "\"requests\":[{\"name\":\"g\",\"exactly\":{\"deviceClassName\":\"gpu\","
+		  "\"allocationMode\":\"All\"}}]",
+		  "", "p ResourceClaimUnsatisfied" },
+		{ "all, tolerated",
+		  "\"requests\":[{\"name\":\"g\",\"exactly\":{\"deviceClassName\":\"gpu\","
+		  "\"allocationMode\":\"All\",\"tolerations\":[{\"operator\":\"Exists\"}]}}]",
+		  "", "p n: default/c=gpu-a,gpu-b,gpu-c,gpu-d" },
+		{ "no such class",
+		  "\"requests\":[{\"name\":\"g\",\"exactly\":{\"deviceClassName\":\"nic\"}}]", "",
+		  "p ResourceClaimNotFound" },
+		{ "alternatives", "\"requests\":[{\"name\":\"g\",\"firstAvailable\":[]}]", "",
+		  "p UnsupportedResourceClaim" },
+		{ "as an administrator",
+		  "\"requests\":[{\"name\":\"g\",\"exactly\":{\"deviceClassName\":\"gpu\","
+		  "\"adminAccess\":true}}]",
+		  "", "p UnsupportedResourceClaim" },
+		{ "allocated already", ONE, GIVEN("gpu-c"), "p n: default/c!" },
+		{ "of another driver", ONE,
+		  "\"allocation\":{\"devices\":{\"results\":[{\"driver\":\"nic\"}]}}",
+		  "p UnsupportedResourceClaim" },
+	};
+	for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+		struct rig rig;
+		begin(&rig);
+		put_claim(&rig, "c", rows[i].spec, rows[i].status);
+		put_pod(&rig, "p", "{name: x, resourceClaimName: c}");
+		CHECK_STR(c, rows[i].name, str_of(next(&rig)), rows[i].want);
+		CHECK(c, rows[i].name, sched_check(rig.sched) == NULL);
+		rig_done(&rig);
+	}
+}
+
+static void check_life(struct check *c)
+{
+	struct rig rig;
+	begin(&rig);
+	put_pod(&rig, "p", "{name: x, resourceClaimName: one}");
+	CHECK_STR(c, "no claim yet", str_of(next(&rig)), "p ResourceClaimNotFound");
+	put_claim(&rig, "one", MANY("2"), "");
+	CHECK_STR(c, "made", str_of(next(&rig)), "p n: default/one=gpu-a,gpu-b");
+	put_claim(&rig, "two", MANY("2"), "");
+	put_pod(&rig, "q", "{name: x, resourceClaimName: two}");
+	CHECK_STR(c, "assumed ones are not free", str_of(next(&rig)), "q ResourceClaimUnsatisfied");
+	put_claim(&rig, "one", MANY("2"), GIVEN("gpu-a")); // somebody else allocated it
+	CHECK_STR(c, "one more is free", str_of(next(&rig)), "q n: default/two=gpu-b,gpu-c");
+	sched_bind_failed(rig.sched, STR("uid-q"), rig.now_ms);
+	sched_claim_object_remove(rig.sched, SCHED_DEVICE_CLAIM, STR("default/two"));
+	put_claim(&rig, "three", MANY("2"), "");
+	put_pod(&rig, "r", "{name: x, resourceClaimName: three}");
+	for (int i = 0; i < 3; i++) {
+		const char *got = next(&rig);
+		if (got[0] == 'r')
+			CHECK_STR(c, "given back", str_of(got), "r n: default/three=gpu-b,gpu-c");
+	}
+	rig_done(&rig);
+}
+
+int main(void)
+{
+	struct check c = { 0 };
+	check_cel(&c);
+	check_cases(&c);
+	check_life(&c);
+	return check_done(&c);
+}

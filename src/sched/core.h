@@ -70,7 +70,7 @@ struct sched {
 	struct learn *learned; // how long pods ran; NULL: nothing is learned
 	struct preempt *preempt;
 	struct slices *slices; // reserved for tenants; NULL: none yet
-	struct loads *loads; // measured on devices
+	struct loads *loads;
 	int64_t now_ms;
 	size_t heads_per_pool, head_count;
 	struct head *heads[SCHED_HEADS_MAX]; // in queue order

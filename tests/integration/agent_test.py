@@ -295,6 +295,30 @@ def test_counters_from_a_file(tmp_path):
         assert f"{path}: line 1: there are 1 cells; write NAME, type, help" in (tmp_path / "agent.log").read_text()
 
 
+@pytest.mark.parametrize("hangs", [False, True])
+def test_counters_of_dcgm(tmp_path, monkeypatch, hangs):
+    """Boards without counters of their own get DCGM's; a DCGM that hangs costs nothing but those."""
+    library = BUILD / "tests" / "unit" / "agent" / "libfake_dcgm.so"
+    if hangs:
+        monkeypatch.setenv("FAKE_DCGM_HANGS", "1")
+    config = {"metrics": {"dcgmLibrary": str(library)}, "health": {"probeMs": 100, "deadlineMs": 1000}}
+    with contextlib.closing(Rig(tmp_path, config)) as rig:
+        wait_until(lambda: "DCGM_FI_DEV_GPU_UTIL{" in rig.get("/metrics"), "values")
+        uuids = sorted(set(re.findall(r'UUID="(GPU-[^"]{36})"', rig.get("/metrics"))))
+        rig.stop()
+        monkeypatch.setenv("FAKE_DCGM_UUIDS", "".join(uuids))
+        rig.start()
+        wait_until(lambda: "DCGM_FI_DEV_GPU_UTIL{" in rig.get("/metrics"), "values")
+        if hangs:
+            time.sleep(2)  # longer than an answer of the driver may take
+        else:
+            wait_until(lambda: len(re.findall(r"^DCGM_FI_PROF_GR_ENGINE_ACTIVE.* 0\.500000$", rig.get("/metrics"), re.M)) == 2,
+                       "half of the time active")
+        page = rig.get("/metrics")
+        assert len(re.findall(r"^gpuaas_agent_gpu_healthy.* 1$", page, re.M)) == 2
+        assert ("DCGM_FI_PROF_GR_ENGINE_ACTIVE{" in page) == (not hangs)
+
+
 def test_tokens_of_metrics(tmp_path):
     path = tmp_path / "tokens"
     path.write_text("* 0123456789abcdef-all\nred 0123456789abcdef-red\n")

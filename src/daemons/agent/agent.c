@@ -285,7 +285,8 @@ static err_status start_monitor(struct agent *agent, struct err *err)
 	static char path[4096]; // borrowed by the monitor as long as the agent lives
 	(void)snprintf(path, sizeof path, "%.3000s/devices.json", from->state_dir);
 	const struct monitor_config config = {
-		.host = { .library = from->nvml_library,
+		.host = { .libraries = { from->nvml_library, from->dcgm_library,
+					 from->dcgm_address },
 			  .deadline_ns = (uint64_t)from->deadline_ms * MS,
 			  .start_ns = (uint64_t)from->start_deadline_ms * MS },
 		.health = { .strikes_max = (uint32_t)from->strikes,

@@ -74,6 +74,8 @@ enum { FILE_MAX_BYTES = 256 * 1024, HOST_NAME_BYTES = 256 };
 	X("load.certFile", load_cert_file, NULL)                                                   \
 	X("load.keyFile", load_key_file, NULL)                                                     \
 	X("metrics.countersFile", counters_file, NULL)                                             \
+	X("metrics.dcgmLibrary", dcgm_library, NULL)                                               \
+	X("metrics.dcgmAddress", dcgm_address, NULL)                                               \
 	X("metrics.tokensFile", tokens_file, NULL)                                                 \
 	X("health.ignoreXids", ignore_xids, NULL)                                                  \
 	X("health.watchXids", watch_xids, NULL)                                                    \
@@ -96,7 +98,8 @@ static const struct {
 	{ "server",
 	  (const char *const[]){ "url", "caFile", "tokenFile", "batchBytes", "periodMs", NULL } },
 	{ "attribution", (const char *const[]){ "procRoot", NULL } },
-	{ "metrics", (const char *const[]){ "countersFile", "tokensFile", NULL } },
+	{ "metrics", (const char *const[]){ "countersFile", "tokensFile", "dcgmLibrary",
+					    "dcgmAddress", NULL } },
 	{ "tls", (const char *const[]){ "certFile", "keyFile", NULL } },
 	{ "load", (const char *const[]){ "listen", "certFile", "keyFile", NULL } },
 	{ "health", (const char *const[]){ "ignoreXids", "watchXids", "probeMs", "deadlineMs",

@@ -28,6 +28,7 @@ struct agent_config {
 	const char *tls_cert_file, *tls_key_file;
 	const char *load_listen, *load_cert_file, *load_key_file; // of the load view
 	const char *counters_file, *tokens_file;
+	const char *dcgm_library, *dcgm_address; // NULL: without; in the child itself
 	const char *ignore_xids, *watch_xids;
 	int64_t plan_wait_ms, push_batch_bytes, push_period_ms;
 	int64_t probe_ms, read_ms, sample_s, deadline_ms, start_deadline_ms;

@@ -59,8 +59,9 @@ static int run(const struct agent_config *config, struct arena *arena)
 int main(int argc, char **argv)
 {
 	// First, and before anything is allocated: this process only calls the driver.
-	if (argc == 3 && strcmp(argv[1], "--nvml-child") == 0)
-		return nvml_child_main(argv[2]);
+	if ((argc == 3 || argc == 5) && strcmp(argv[1], "--nvml-child") == 0)
+		return nvml_child_main(argv[2], argc == 5 ? argv[3] : NULL,
+				       argc == 5 ? argv[4] : NULL);
 	if (argc >= 2 && strcmp(argv[1], "journal") == 0)
 		return print_journal(argc, argv);
 	AUTO(arena_freep) struct arena *arena = arena_new(CONFIG_ARENA_BYTES);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemons/agent/nvml_child.h"
 
+#include "daemons/agent/dcgm.h"
 #include "daemons/agent/nvml_perf.h"
 #include "daemons/agent/nvml_read.h"
 #include "gpu/health.h"
@@ -26,6 +27,7 @@ enum {
 	BACK_OFF_MIN_MS = 250, // after a failed wait
 	BACK_OFF_MAX_MS = 5000,
 	HEARTBEAT_WAITS = 5,
+	DCGM_LOOK_MS = 1000,
 };
 
 // A thread with its one-place mailbox.
@@ -48,6 +50,8 @@ static struct child {
 	struct worker workers[GPU_MAX];
 	// Devices by slot for the event thread; set once each, after OPEN succeeded.
 	_Atomic(struct nvml_device *) devices[GPU_MAX];
+	const char *dcgm_library, *dcgm_address; // library NULL: without
+	_Atomic(struct dcgm *) dcgm;
 } child;
 
 static void say(struct nvml_reply *reply)
@@ -112,10 +116,50 @@ static nvml_return read_mig(struct worker *worker, struct mig_state *ret)
 	return result;
 }
 
+static bool start_thread(pthread_t *thread, void *(*fn)(void *), void *arg)
+{
+	pthread_attr_t attr;
+	if (pthread_attr_init(&attr) != 0)
+		return false;
+	bool is_started = pthread_attr_setstacksize(&attr, THREAD_STACK_BYTES) == 0 &&
+			  pthread_create(thread, &attr, fn, arg) == 0;
+	(void)pthread_attr_destroy(&attr);
+	return is_started;
+}
+
+static void *look_with_dcgm(void *arg)
+{
+	for (;;) {
+		dcgm_look(arg, clock_mono_ns());
+		pause_ms(DCGM_LOOK_MS);
+	}
+	return NULL;
+}
+
+// Once, when the first board is found that cannot count by itself.
+static void start_dcgm(void)
+{
+	struct dcgm *dcgm = NULL;
+	pthread_t thread;
+	if (dcgm_new(child.dcgm_library, child.dcgm_address, &dcgm, NULL) != ERR_OK)
+		return; // the profiling counters stay absent
+	if (start_thread(&thread, look_with_dcgm, dcgm))
+		atomic_store(&child.dcgm, dcgm);
+	else
+		dcgm_free(dcgm);
+}
+
 static void read_values(struct worker *worker, struct gpu_reading *ret)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	nvml_read_fields(&child.lib, worker->device, ret);
 	nvml_read_perf(&child.lib, worker->device, &worker->perf, clock_mono_ns(), ret);
+	if (child.dcgm_library == NULL || nvml_perf_has_counters(&worker->perf))
+		return;
+	(void)pthread_once(&once, start_dcgm);
+	struct dcgm *dcgm = atomic_load(&child.dcgm);
+	if (dcgm != NULL)
+		dcgm_add(dcgm, worker->info.uuid, clock_mono_ns(), ret);
 }
 
 static void answer(struct worker *worker, const struct nvml_request *request)
@@ -156,17 +200,6 @@ static void *work(void *arg)
 		answer(worker, &request);
 	}
 	return NULL;
-}
-
-static bool start_thread(pthread_t *thread, void *(*fn)(void *), void *arg)
-{
-	pthread_attr_t attr;
-	if (pthread_attr_init(&attr) != 0)
-		return false;
-	bool is_started = pthread_attr_setstacksize(&attr, THREAD_STACK_BYTES) == 0 &&
-			  pthread_create(thread, &attr, fn, arg) == 0;
-	(void)pthread_attr_destroy(&attr);
-	return is_started;
 }
 
 static bool hand_over(const struct nvml_request *request)
@@ -317,8 +350,10 @@ static bool say_hello(const char *library)
 	return result == NVML_SUCCESS;
 }
 
-int nvml_child_main(const char *library)
+int nvml_child_main(const char *library, const char *dcgm, const char *dcgm_address)
 {
+	child.dcgm_library = dcgm;
+	child.dcgm_address = dcgm_address;
 	// Nothing of it is worth keeping when the agent is gone, and it needs no more rights.
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
 		return 1;

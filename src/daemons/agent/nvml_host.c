@@ -353,7 +353,7 @@ static void start_proc(struct proc *proc)
 				   HEALTH_ACTION_UNKNOWN, "");
 		return;
 	}
-	if (nvml_spawn(program, host->config.library, &proc->child, NULL) != ERR_OK) {
+	if (nvml_spawn(program, &host->config.libraries, &proc->child, NULL) != ERR_OK) {
 		loop_timer_set(proc->timer, BACK_OFF_MAX_NS);
 		return;
 	}

@@ -8,6 +8,7 @@
 // one child about 12 KiB; the split after a fault gives the same isolation at one restart.
 #pragma once
 
+#include "daemons/agent/nvml_proc.h"
 #include "daemons/agent/nvml_wire.h"
 #include "gpu/health.h"
 #include "sys/loop.h"
@@ -35,7 +36,7 @@ struct nvml_sink {
 
 struct nvml_host_config {
 	const char *program; // NULL: this program itself
-	const char *library;
+	struct nvml_libraries libraries;
 	uint64_t deadline_ns; // of one question
 	uint64_t start_ns;    // until hello
 	struct nvml_sink sink;

@@ -184,6 +184,11 @@ static void read_link_errors(const struct nvml_lib *lib, struct nvml_device *dev
 	}
 }
 
+bool nvml_perf_has_counters(const struct nvml_perf *perf)
+{
+	return !perf->is_asked || perf->samples[0] != NULL;
+}
+
 void nvml_read_perf(const struct nvml_lib *lib, struct nvml_device *device, struct nvml_perf *perf,
 		    uint64_t now_ns, struct gpu_reading *ret)
 {

@@ -31,5 +31,6 @@ struct nvml_mig_perf {
 // Fills has_use and use_milli of the instances; nothing where the device has no counters.
 void nvml_read_mig_perf(const struct nvml_lib *lib, struct nvml_device *device,
 			struct nvml_mig_perf *perf, struct mig_state *mig);
+bool nvml_perf_has_counters(const struct nvml_perf *perf); // once it was read
 void nvml_read_perf(const struct nvml_lib *lib, struct nvml_device *device, struct nvml_perf *perf,
 		    uint64_t now_ns, struct gpu_reading *ret);

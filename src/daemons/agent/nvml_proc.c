@@ -12,10 +12,15 @@
 #include <unistd.h>
 
 // Between fork and exec only calls that are safe in a signal handler.
-NORETURN static void become_child(const char *program, const char *library, int fd)
+NORETURN static void become_child(const char *program, const struct nvml_libraries *libraries,
+				  int fd)
 {
+	const char *address = libraries->dcgm_address == NULL ? "" : libraries->dcgm_address;
 	char *const argv[] = { (char *)(uintptr_t) "gpuaas-agent",
-			       (char *)(uintptr_t) "--nvml-child", (char *)(uintptr_t)library,
+			       (char *)(uintptr_t) "--nvml-child",
+			       (char *)(uintptr_t)libraries->nvml,
+			       (char *)(uintptr_t)libraries->dcgm, // NULL: the last
+			       (char *)(uintptr_t)address,
 			       NULL };
 	sigset_t none;
 	(void)sigemptyset(&none);
@@ -27,15 +32,15 @@ NORETURN static void become_child(const char *program, const char *library, int 
 	_exit(127);
 }
 
-err_status nvml_spawn(const char *program, const char *library, struct nvml_spawned *ret,
-		      struct err *err)
+err_status nvml_spawn(const char *program, const struct nvml_libraries *libraries,
+		      struct nvml_spawned *ret, struct err *err)
 {
 	int fds[2];
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0)
 		return err_sys(err, errno, "socket for the driver's child");
 	pid_t pid = fork();
 	if (pid == 0)
-		become_child(program, library, fds[1]);
+		become_child(program, libraries, fds[1]);
 	int saved_errno = errno;
 	(void)close(fds[1]);
 	if (pid < 0) {

@@ -26,8 +26,13 @@ struct nvml_spawned {
 	int fd; // our end of the socket, non-blocking
 };
 
-MUST_USE err_status nvml_spawn(const char *program, const char *library, struct nvml_spawned *ret,
-			       struct err *err);
+// What the child opens: the driver's library, and DCGM's with its address (see nvml_child.h).
+struct nvml_libraries {
+	const char *nvml, *dcgm, *dcgm_address;
+};
+
+MUST_USE err_status nvml_spawn(const char *program, const struct nvml_libraries *libraries,
+			       struct nvml_spawned *ret, struct err *err);
 // Kills the process and reaps it when it is gone; takes over pid and pidfd. The caller sees to
 // it that there are never more than NVML_BODIES_MAX.
 void nvml_bodies_add(struct nvml_bodies *bodies, const struct nvml_spawned *child, uint32_t owner);

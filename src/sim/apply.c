@@ -292,6 +292,7 @@ err_status apply_object(struct sim *sim, const struct sim_object *object, struct
 	case SIM_BUDGET: return evict_apply_budget(sim, object, err);
 	case SIM_LOAD: return apply_load(sim, object, err);
 	case SIM_STORAGE: return storage_apply(sim, object, err);
+	case SIM_CLAIM: return storage_apply_claim(sim, object, err);
 	case SIM_GROUP: return apply_group(sim, object, err);
 	case SIM_KINDS: break;
 	}

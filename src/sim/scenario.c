@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/yaml.h"
+#include "feed/feed_claim.h"
 #include "sim/sim.h"
 #include "sys/fs.h"
 
@@ -69,6 +70,12 @@ static bool find_kind(const json_t *json, struct str kind, struct sim_object *ob
 	for (int i = 0; i < SCHED_STORAGES; i++) {
 		object->storage = (sched_storage)i;
 		if (str_eq_c(kind, FEED_STORAGES[i].kind))
+			return true;
+	}
+	object->kind = SIM_CLAIM;
+	for (int i = 0; i < SCHED_CLAIM_KINDS; i++) {
+		object->claim = (sched_claim_kind)i;
+		if (str_eq_c(kind, FEED_CLAIM_KINDS[i].kind))
 			return true;
 	}
 	object->kind = SIM_GROUP;

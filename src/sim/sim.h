@@ -25,6 +25,7 @@ typedef enum sim_kind {
 	SIM_BUDGET,
 	SIM_LOAD,
 	SIM_STORAGE,
+	SIM_CLAIM,
 	SIM_GROUP,
 	SIM_KINDS
 } sim_kind;
@@ -34,6 +35,7 @@ struct sim_object { // one document of the file
 	sim_action action;
 	sim_kind kind;
 	sched_storage storage;          // of SIM_STORAGE
+	sched_claim_kind claim;         // of SIM_CLAIM
 	const struct feed_group *group; // of SIM_GROUP
 	const json_t *json;             // lives as long as the scenario
 	int64_t runs_ms;                // of a pod; -1: for ever
@@ -111,6 +113,8 @@ void storage_done(struct sim *sim);
 MUST_USE err_status storage_apply(struct sim *sim, const struct sim_object *object,
 				  struct err *err);
 // Does at once what the API server and its controllers would for a bind's claims.
+MUST_USE err_status storage_apply_claim(struct sim *sim, const struct sim_object *object,
+					struct err *err);
 void storage_bind(struct sim *sim, const struct sched_decision *bind);
 
 // check.c: NULL, or what is broken

@@ -2,6 +2,8 @@
 // Claims, volumes and classes of the scenario.
 #include "sim/sim.h"
 
+#include "feed/feed_claim.h"
+
 void storage_init(struct sim *sim)
 {
 	for (int kind = 0; kind < SCHED_STORAGES; kind++)
@@ -34,6 +36,29 @@ err_status storage_apply(struct sim *sim, const struct sim_object *object, struc
 	}
 	sched_storage_set(sim->core, in);
 	(void)map_set(sim->storage[in->kind], in->key, in);
+	return ERR_OK;
+}
+
+// What a decision gives to a claim is its pod's as long as that runs: nobody writes it here.
+err_status storage_apply_claim(struct sim *sim, const struct sim_object *object, struct err *err)
+{
+	struct arena *arena = sim->scenario->arena;
+	struct str key = feed_claim_key(arena, object->json);
+	bool is_named = json_text(object->json, "metadata.namespace").len > 0 ||
+			object->claim != SCHED_DEVICE_CLAIM;
+	if (!is_named)
+		key = str_of(arena_printf(arena, "default/" STR_FMT, STR_ARG(key)));
+	struct sched_claim_object *in = object->action == SIM_DELETE
+						? NULL
+						: feed_claim_object(object->claim, object->json);
+	if (in != NULL)
+		in->key = arena_dup(in->arena, key);
+	if (key.data == NULL || (in != NULL && in->key.data == NULL))
+		return err_set(err, ERR_LIMIT, "the scenario needs too much memory");
+	if (in == NULL)
+		sched_claim_object_remove(sim->core, object->claim, key);
+	else
+		sched_claim_object_set(sim->core, in);
 	return ERR_OK;
 }
 

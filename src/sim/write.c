@@ -15,6 +15,26 @@ static void put_reasons(struct sim *sim, const struct sched_decision *decision, 
 	}
 }
 
+static void put_device(struct buf *out, bool *has_any, struct str name)
+{
+	if (*has_any)
+		buf_put_byte(out, ',');
+	buf_put_json(out, name);
+	*has_any = true;
+}
+
+static void put_devices(const struct sched_decision *decision, struct buf *out)
+{
+	bool has_any = false;
+	for (size_t i = 0; i < decision->grant_count; i++)
+		put_device(out, &has_any, decision->grants[i].uuid);
+	for (size_t i = 0; i < decision->claim_allot_count; i++) {
+		const struct sched_claim_allot *allot = &decision->claim_allots[i];
+		for (size_t k = 0; k < allot->give_count; k++)
+			put_device(out, &has_any, allot->gives[k].device);
+	}
+}
+
 static void put_victims(const struct sched_decision *decision, struct buf *out)
 {
 	for (size_t i = 0; i < decision->victim_count; i++) {
@@ -41,11 +61,7 @@ void write_decision(struct sim *sim, const struct sched_decision *decision)
 	buf_put_c(&out, ",\"node\":");
 	buf_put_json(&out, decision->node);
 	buf_put_c(&out, ",\"devices\":[");
-	for (size_t i = 0; i < decision->grant_count; i++) {
-		if (i > 0)
-			buf_put_byte(&out, ',');
-		buf_put_json(&out, decision->grants[i].uuid);
-	}
+	put_devices(decision, &out);
 	buf_put_c(&out, "],\"victims\":[");
 	put_victims(decision, &out);
 	buf_put_c(&out, "],\"reasons\":[");

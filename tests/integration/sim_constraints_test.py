@@ -9,7 +9,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("GPUAAS_BUILD", ROOT / "build" / "gcc"))
 
 
-@pytest.mark.parametrize("name", ["bad_input", "gpu_constraints", "load", "mig", "queues", "shares", "volumes"])
+@pytest.mark.parametrize("name", ["bad_input", "claims", "gpu_constraints", "load", "mig", "queues", "shares", "volumes"])
 def test_decisions(name, tmp_path):
     preemption = [] if name == "queues" else ["--preemption", "off"]
     out = tmp_path / "decisions.jsonl"

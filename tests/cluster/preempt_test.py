@@ -106,6 +106,40 @@ def test_the_cheapest_leaves_and_its_node_is_kept(api, scheduler):
     assert {("Preempted", "low2"), ("Preempting", "high")} <= told, told
 
 
+def test_room_for_a_whole_gang(api, scheduler):
+    """Two nodes at once, kept for both members until both are empty; nobody leaves for three of two."""
+    fill(api, "low")
+    for i in range(2):
+        api.delete_pod(f"low{i}")
+        add_pod(api, f"equal{i}", "high")
+        run(api, f"equal{i}")
+    for i in range(3):
+        add_pod(api, f"three{i}", "high", annotations={"gpuaas.io/gang": "three", "gpuaas.io/gang-min": "3"})
+    wait_for("the reason", lambda: all("GangDoesNotFit" in condition(pod(api, f"three{i}")).get("message", "")
+                                       for i in range(3)))
+    assert leaving(api) == []
+    for i in range(3):
+        api.delete_pod(f"three{i}")
+    for i in range(2):
+        add_pod(api, f"two{i}", "high", annotations={"gpuaas.io/gang": "two", "gpuaas.io/gang-min": "2"})
+    wait_for("both evictions", lambda: len(leaving(api)) == 2)
+    nodes = {pod(api, name)["spec"]["nodeName"] for name in leaving(api)}
+    kept = wait_for("both nominations", lambda: (lambda names: None not in names and names)(
+        {pod(api, f"two{i}")["status"].get("nominatedNodeName") for i in range(2)}))
+    assert kept == nodes and sorted(leaving(api)) == ["low2", "low3"]
+    wait_for("told", lambda: "WaitsForEvicted" in condition(pod(api, "two1"))["message"])
+    add_pod(api, "other", "high")  # comes later, and must not take what gets free first
+    wait_for("a reason", lambda: condition(pod(api, "other")).get("message"))
+    api.delete_pod("low2")
+    wait_for("still both", lambda: "leaving\":0" in scheduler.get("/explain/a/two0").replace(" ", "") or
+             "leaving\":0" in scheduler.get("/explain/a/two1").replace(" ", ""))
+    assert not any(pod(api, name)["spec"].get("nodeName") for name in ("two0", "two1", "other"))
+    api.delete_pod("low3")
+    wait_for("both run", lambda: {pod(api, f"two{i}")["spec"].get("nodeName") for i in range(2)} == nodes)
+    check_no_double(api.pods())
+    assert not pod(api, "other")["spec"].get("nodeName")
+
+
 def test_a_budget_keeps_them(api, scheduler):
     fill(api, "low")
     budget = "/apis/policy/v1/namespaces/a/poddisruptionbudgets"

@@ -224,6 +224,36 @@ def test_binds_and_says_why_not(api, scheduler):
     assert scheduler.metric("gpuaas_scheduler_queue_wait_seconds_count") == 2
 
 
+def test_a_reason_that_could_not_be_written_is_written_again(api, scheduler):
+    """The API server takes no status of one pod for a while; later nothing changes but that it does."""
+    policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+    bindings = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
+    api.add_pod("mute-probe", 1, schedulerName="nobody")
+    api.call("POST", policies, {"metadata": {"name": "mute"}, "spec": {
+        "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"],
+                                                "resources": ["pods/status"]}]},
+        "validations": [{"expression": "!object.metadata.name.startsWith('mute')"}]}})
+    api.call("POST", bindings, {"metadata": {"name": "mute"},
+                                "spec": {"policyName": "mute", "validationActions": ["Deny"]}})
+
+    def is_mute():
+        try:
+            api.call("PATCH", "/api/v1/namespaces/a/pods/mute-probe/status", {"status": {"message": "x"}},
+                     "application/strategic-merge-patch+json")
+        except urllib.error.HTTPError:
+            return True
+        return False
+
+    wait_for("the policy", is_mute)
+    api.add_pod("mute", 1000)
+    failed = "gpuaas_scheduler_condition_patch_failures_total"
+    wait_for("a failure", lambda: scheduler.metric(failed) >= 1)
+    assert not condition(api.call("GET", "/api/v1/namespaces/a/pods/mute"))
+    for path in (bindings, policies):
+        api.call("DELETE", f"{path}/mute")
+    wait_for("the reason", lambda: condition(api.call("GET", "/api/v1/namespaces/a/pods/mute")).get("message"))
+
+
 def test_waits_until_there_is_room(api, scheduler):
     for i in range(5):
         api.add_pod(f"whole{i}", 8)

@@ -187,6 +187,7 @@ static err_status start(struct scheduler *s, struct err *err)
 	s->waits = map_new(0);
 	s->queued_end = &s->queued;
 	s->wake = loop_timer_new(s->loop, scheduler_wake, s);
+	s->later = loop_timer_new(s->loop, record_later, s);
 	if (load_key(s, err) != ERR_OK || load_policy(s, err) != ERR_OK ||
 	    tenants_open(s, err) != ERR_OK || evict_open(s, err) != ERR_OK ||
 	    lengths_open(s, err) != ERR_OK || connect_api(s, err) != ERR_OK)
@@ -217,6 +218,7 @@ static void stop(struct scheduler *s)
 		event_sink_free(s->events);
 	k8s_client_free(s->client);
 	loop_timer_free(s->wake);
+	loop_timer_free(s->later);
 	map_free(s->records);
 	tenants_close(s);
 	load_close(s);

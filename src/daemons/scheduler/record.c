@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pods of ours that wait, and their condition PodScheduled: written when the reasons change, at
 // most PATCHES_MAX at a time, the newest message last. A change of numbers alone is written once
-// in PATCH_NUMBERS_MS, an Event once in EVENT_PERIOD_MS.
+// in PATCH_NUMBERS_MS, then with what holds by then; what could not be written is written again
+// after PATCH_AGAIN_MS. An Event comes once in EVENT_PERIOD_MS.
 #include "base/timefmt.h"
 #include "daemons/scheduler/scheduler.h"
 #include "k8s/path.h"
@@ -10,7 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { PATCH_NUMBERS_MS = 30000, EVENT_PERIOD_MS = 30000, MESSAGE_MAX_BYTES = 900 };
+enum { PATCH_NUMBERS_MS = 30000, PATCH_AGAIN_MS = 5000, LATER_MS = 1000 };
+enum { EVENT_PERIOD_MS = 30000, MESSAGE_MAX_BYTES = 900 };
+#define NS_PER_MS UINT64_C(1000000)
 #define STRATEGIC_MERGE "application/strategic-merge-patch+json"
 
 static char *text_copy(struct str text)
@@ -39,7 +42,6 @@ struct record *record_get(struct scheduler *s, const struct kobj_pod *pod)
 	record->created_s = pod->meta.created_s;
 	record->arrived_s = scheduler_wall_s(s);
 	record->arrived_ms = scheduler_now_ms(s);
-	record->scheduler = s;
 	for (size_t i = 0; i < pod->status.conditions.count; i++) {
 		const struct kobj_condition *condition = &pod->status.conditions.items[i];
 		if (str_eq_c(condition->type, "PodScheduled") &&
@@ -91,6 +93,8 @@ void record_drop_all(struct scheduler *s)
 	}
 	s->queued = NULL;
 	s->queued_end = &s->queued;
+	loop_timer_stop(s->later);
+	s->is_later = false;
 }
 
 void record_message(struct scheduler *s, const struct sched_decision *decision, struct buf *out)
@@ -117,19 +121,51 @@ void record_message(struct scheduler *s, const struct sched_decision *decision, 
 
 static void pump(struct scheduler *s);
 
+// Its message is to be written, now or when it is due.
 static void enqueue(struct scheduler *s, struct record *record)
 {
-	if (record->is_queued)
+	if (record->is_queued || record->is_patching)
+		return; // two patches of one pod under way may be made in either order
+	if (record->due_ms > scheduler_now_ms(s)) {
+		if (!s->is_later)
+			loop_timer_set(s->later, LATER_MS * NS_PER_MS);
+		s->is_later = true;
 		return;
+	}
 	record->is_queued = true;
 	*s->queued_end = record;
 	s->queued_end = &record->next_queued;
 }
 
+void record_later(void *arg)
+{
+	struct scheduler *s = arg;
+	struct str uid;
+	void *value;
+	s->is_later = false;
+	for (size_t i = 0; map_next(s->records, &i, &uid, &value);) {
+		if (((struct record *)value)->message != NULL)
+			enqueue(s, value);
+	}
+	pump(s);
+}
+
 struct patch { // what a call needs after its record may have gone
 	struct scheduler *s;
 	char uid[64];
+	char *message;
 };
+
+// What could not be written still holds, unless something newer is to be written.
+static void write_again(struct scheduler *s, struct patch *patch)
+{
+	struct record *record = record_find(s, str_of(patch->uid));
+	if (record == NULL || record->message != NULL)
+		return;
+	record->message = patch->message;
+	patch->message = NULL;
+	record->due_ms = scheduler_now_ms(s) + PATCH_AGAIN_MS;
+}
 
 static void on_patched(void *arg, const struct k8s_result *result)
 {
@@ -138,16 +174,18 @@ static void on_patched(void *arg, const struct k8s_result *result)
 	struct record *record = record_find(s, str_of(patch->uid));
 	ASSERT(s->patches_in_flight > 0);
 	s->patches_in_flight--;
-	if (record != NULL) {
-		record->is_patching = false;
-		if (record->message != NULL) // newer than what was written
-			enqueue(s, record);
-	}
 	bool is_gone = result->status == ERR_NOT_FOUND || result->status == ERR_CONFLICT;
 	if (result->status != ERR_OK && !is_gone) {
 		s->counters.patch_failures++;
 		log_err(LOG_WARN, "a condition was not written", result->err);
+		write_again(s, patch);
 	}
+	if (record != NULL) {
+		record->is_patching = false;
+		if (record->message != NULL) // newer than what was written, or not written
+			enqueue(s, record);
+	}
+	free(patch->message);
 	free(patch);
 	pump(s);
 }
@@ -177,7 +215,7 @@ static void start_patch(struct scheduler *s, struct record *record)
 	put_body(record, now_s, &body);
 	if (record->transition_s == 0)
 		record->transition_s = now_s;
-	free(record->message);
+	patch->message = record->message;
 	record->message = NULL;
 	struct k8s_request request = { .method = "PATCH",
 				       .path = k8s_path(arena, &path),
@@ -218,8 +256,11 @@ void record_tell(struct scheduler *s, const struct sched_decision *decision)
 	if (record == NULL || is_gated(decision->facts)) // the API server says the latter itself
 		return;
 	int64_t now_ms = scheduler_now_ms(s);
-	if (decision->is_same_codes && now_ms - record->patched_ms < PATCH_NUMBERS_MS)
-		return;
+	bool is_first = record->patched_ms == 0;
+	int64_t due_ms = decision->is_same_codes && !is_first
+				 ? record->patched_ms + PATCH_NUMBERS_MS
+				 : now_ms;
+	record->due_ms = record->message == NULL ? due_ms : min_i64(record->due_ms, due_ms);
 	AUTO(buf_done) struct buf message = { .limit = 8 * 1024 };
 	record_message(s, decision, &message);
 	free(record->message);
@@ -234,8 +275,6 @@ void record_tell(struct scheduler *s, const struct sched_decision *decision)
 		event_put(s->events, &about, "Warning", "FailedScheduling", "Scheduling",
 			  record->message);
 	}
-	// Two patches of one pod under way may be made in either order.
-	if (!record->is_patching)
-		enqueue(s, record);
+	enqueue(s, record);
 	pump(s);
 }

@@ -51,9 +51,8 @@ struct record { // a pod of ours that is not on a node yet
 	char *message; // to be written as its condition; NULL: nothing new
 	bool is_patching, is_queued;
 	struct record *next_queued;
-	int64_t patched_ms, transition_s;
+	int64_t patched_ms, transition_s, due_ms; // due: not to be written before
 	int64_t event_ms; // of the last Event that says why it waits; 0: none yet
-	struct scheduler *scheduler;
 };
 
 enum { BINDS_MAX = 32, PATCHES_MAX = 16, DECISIONS_A_TURN = 64 };
@@ -103,10 +102,10 @@ struct scheduler {
 	struct lengths *lengths; // of lengths.c; NULL: not leading
 	struct sched_preempt_rules preempt_rules;
 	int64_t grace_max_s;
-	int64_t doubt_until_ms; // binds of our last term may still happen until then
-	struct loop_timer *wake;
-	bool is_driving;   // a turn is on its way
-	struct map *waits; // "tenant\npool\nclass" -> histogram of queue wait
+	int64_t doubt_until_ms;          // binds of our last term may still happen until then
+	struct loop_timer *wake, *later; // for decisions; for messages that are not due yet
+	bool is_driving, is_later;       // a turn, a look at late messages is on its way
+	struct map *waits;               // "tenant\npool\nclass" -> histogram of queue wait
 	struct counters counters;
 };
 
@@ -129,6 +128,7 @@ struct record *record_get(struct scheduler *s, const struct kobj_pod *pod); // m
 struct record *record_find(const struct scheduler *s, struct str uid);
 void record_drop(struct scheduler *s, struct str uid);
 void record_drop_all(struct scheduler *s);
+void record_later(void *arg); // for the timer
 // Writes the condition when a patch may start; a newer message replaces an older one.
 void record_tell(struct scheduler *s, const struct sched_decision *decision);
 void record_message(struct scheduler *s, const struct sched_decision *decision, struct buf *out);

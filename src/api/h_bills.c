@@ -29,7 +29,7 @@ void request_put_estimate(struct call *call, const json_t *request, json_t *body
 	struct quote_request quote = {
 		.models = spec.models,
 		.model_count = spec.model_count,
-		.gpu_count = max_i64(spec.gpu_count, 1),
+		.gpu_count = max_i64(spec.gpu_count, 1) * request_pod_count(&spec),
 		.start_s = api_now_s(call->api),
 		.duration_s = spec.duration_s > 0 ? spec.duration_s : spec.max_duration_s,
 	};

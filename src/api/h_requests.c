@@ -179,9 +179,10 @@ void handle_request_create(struct call *call)
 	}
 	request_fill(call, &spec);
 	call->object_name = name_of(call, &spec);
-	call->audit_detail = str_of(arena_printf(
-		call->arena, "name " STR_FMT " gpus %lld gpu_milli %lld",
-		STR_ARG(call->object_name), (long long)spec.gpu_count, (long long)spec.gpu_milli));
+	call->audit_detail = str_of(
+		arena_printf(call->arena, "name " STR_FMT " gpus %lld gpu_milli %lld pods %lld",
+			     STR_ARG(call->object_name), (long long)spec.gpu_count,
+			     (long long)spec.gpu_milli, (long long)request_pod_count(&spec)));
 	if (request_find(call) != NULL) {
 		answer_taken(call);
 		return;

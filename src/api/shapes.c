@@ -181,9 +181,9 @@ static const struct schema_field request_fields[] = {
 	{ "estimate", SCHEMA_ANY,
 	  .doc = "Cost up to its duration: {\"cost\":\"1.25\",\"currency\":\"EUR\"}; absent "
 		 "without a price book." },
-	{ "node", SCHEMA_TEXT, .doc = "Node it runs or ran on." },
-	{ "pod", SCHEMA_TEXT, .doc = "Its pod." },
-	{ "devices", SCHEMA_TEXTS, .doc = "GPU ids planned for it." },
+	{ "node", SCHEMA_TEXT, .doc = "Node it runs or ran on; of a gang, that of its pod." },
+	{ "pod", SCHEMA_TEXT, .doc = "Its pod; of a gang the one that is least far." },
+	{ "devices", SCHEMA_TEXTS, .doc = "GPU ids planned for its pod." },
 	{ "created", SCHEMA_TIME, .doc = "When it was asked for." },
 	{ "scheduled", SCHEMA_TIME, .doc = "When its pod was bound." },
 	{ "started", SCHEMA_TIME, .doc = "When its container started." },

@@ -59,8 +59,8 @@ static json_t *spec_view(const json_t *request)
 {
 	const json_t *spec = json_at(request, "spec");
 	json_t *out = json_object();
-	static const char *const same[] = { "class", "gpus",    "cpu", "memory",
-					    "image", "command", "args" };
+	static const char *const same[] = { "class",  "gpus",  "gang",    "cpu",
+					    "memory", "image", "command", "args" };
 	copy(out, "name", request, "metadata.name");
 	for (size_t i = 0; i < ARRAY_COUNT(same); i++)
 		copy(out, same[i], spec, same[i]);

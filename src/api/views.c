@@ -3,6 +3,7 @@
 
 #include "api/object_kinds.h"
 #include "base/timefmt.h"
+#include "k8s/condition.h"
 
 static json_t *text_of(struct str text)
 {
@@ -102,6 +103,8 @@ json_t *view_request_object(const struct request_spec *spec, const json_t *body,
 		put_int(out, "gpus", spec->gpu_count);
 	else
 		put_int(out, "gpuMilli", spec->gpu_milli);
+	if (spec->gang > 0)
+		put_int(out, "gang", spec->gang);
 	(void)json_object_set_new(out, "gpuModels", models);
 	put_given(out, "gpuMemory", body, "gpu_memory", "");
 	put_given(out, "cpu", body, "cpu", "1");
@@ -141,6 +144,7 @@ bool view_request_spec(const json_t *request, struct request_spec *ret_spec)
 		.class_ = request_class_of(json_text(in, "class")),
 		.gpu_count = json_int(in, "gpus", 0),
 		.gpu_milli = json_int(in, "gpuMilli", 0),
+		.gang = min_i64(max_i64(json_int(in, "gang", 0), 0), REQUEST_GANG_MAX),
 		.gpu_memory_mib = schema_get_bytes(in, "gpuMemory", 0) >> 20,
 		.cpu_milli = schema_get_cpu_milli(in, "cpu", 1000),
 		.memory_bytes = schema_get_bytes(in, "memory", INT64_C(1) << 30),
@@ -211,21 +215,55 @@ json_t *view_request_job(const struct objects *objects, const json_t *request)
 	return is_owned_by(job, json_text(request, "metadata.uid")) ? job : NULL;
 }
 
+static bool is_newer(const json_t *pod, const json_t *other)
+{
+	return str_cmp(json_text(pod, "metadata.creationTimestamp"),
+		       json_text(other, "metadata.creationTimestamp")) > 0;
+}
+
+static bool is_condition_true(const json_t *object, const char *type)
+{
+	const json_t *condition = k8s_condition_find(json_at(object, "status.conditions"), type);
+	return str_eq_c(json_text(condition, "status"), "True");
+}
+
+static int progress_of(const json_t *pod)
+{
+	static const char *const PHASES[] = { "Running", "Succeeded", "Failed" };
+	for (int i = 0; i < (int)ARRAY_COUNT(PHASES); i++) {
+		if (str_eq_c(json_text(pod, "status.phase"), PHASES[i]))
+			return 2 + i;
+	}
+	return is_condition_true(pod, "PodScheduled");
+}
+
+// Of a gang the pod that is least far speaks for all; of one that has failed, a failed one.
+static bool speaks_before(const json_t *pod, const json_t *other, bool has_failed)
+{
+	int own = progress_of(pod), others = progress_of(other);
+	if (own != others)
+		return (own < others) != has_failed;
+	return str_cmp(json_text(pod, "metadata.name"), json_text(other, "metadata.name")) < 0;
+}
+
 json_t *view_request_pod(const struct objects *objects, const json_t *request)
 {
-	json_t *pod, *newest = NULL;
+	json_t *pod, *found = NULL;
+	const json_t *job = view_request_job(objects, request);
 	struct str namespace_ = json_text(request, "metadata.namespace");
-	struct str uid = json_text(view_request_job(objects, request), "metadata.uid");
+	struct str uid = json_text(job, "metadata.uid");
+	bool is_gang = json_int(request, "spec.gang", 0) > 0;
+	bool has_failed = is_condition_true(job, "Failed");
 	if (uid.len == 0) // the Job may be gone before its pods
 		uid = json_text(request, "status.jobUID");
 	for (size_t i = 0; objects_next_in(objects, OBJECT_POD, namespace_, &i, &pod);) {
-		if (is_owned_by(pod, uid) &&
-		    (newest == NULL ||
-		     str_cmp(json_text(pod, "metadata.creationTimestamp"),
-			     json_text(newest, "metadata.creationTimestamp")) > 0))
-			newest = pod;
+		if (!is_owned_by(pod, uid))
+			continue;
+		bool is_it = found == NULL || (is_gang ? speaks_before(pod, found, has_failed)
+						       : is_newer(pod, found));
+		found = is_it ? pod : found;
 	}
-	return newest;
+	return found;
 }
 
 bool view_request_holds(const struct objects *objects, const json_t *request)

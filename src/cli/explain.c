@@ -166,19 +166,19 @@ static bool put_number(json_t *body, const char *key, const char *text)
 int verb_quota_check(struct cli *cli, int argc, char **argv)
 {
 	const char *gpus = NULL, *gpu_milli = NULL, *gpu_memory = NULL, *tenant = NULL, *cpu = NULL,
-		   *memory = NULL;
+		   *memory = NULL, *gang = NULL;
 	struct cli_option options[] = {
-		{ "--gpus", &gpus, NULL, 0 },
-		{ "--gpu-milli", &gpu_milli, NULL, 0 },
-		{ "--gpu-memory", &gpu_memory, NULL, 0 },
-		{ "--tenant", &tenant, NULL, 0 },
-		{ "--cpu", &cpu, NULL, 0 },
+		{ "--gang", &gang, NULL, 0 },           { "--gpus", &gpus, NULL, 0 },
+		{ "--gpu-milli", &gpu_milli, NULL, 0 }, { "--gpu-memory", &gpu_memory, NULL, 0 },
+		{ "--tenant", &tenant, NULL, 0 },       { "--cpu", &cpu, NULL, 0 },
 		{ "--memory", &memory, NULL, 0 },
 	};
 	int count;
 	if (!cli_options(cli, argc, argv, options, ARRAY_COUNT(options), &count))
 		return CLI_USAGE;
 	AUTO(json_decrefp) json_t *body = json_pack("{s:s}", "image", "none.local/none:0");
+	if (!put_number(body, "gang", gang))
+		return cli_usage("quota check", "--gang N is a number of pods");
 	if (!put_number(body, "gpus", gpus) || !put_number(body, "gpu_milli", gpu_milli) ||
 	    (gpus == NULL && gpu_milli == NULL && gpu_memory == NULL))
 		return cli_usage("quota check",

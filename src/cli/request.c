@@ -10,22 +10,17 @@
 enum { FILE_MAX_BYTES = 1024 * 1024, REPEATED_MAX = 64 };
 
 static const struct cli_column request_columns[] = {
-	{ "ID", "id" },
-	{ "STATE", "state" },
-	{ "GPUS", "spec.gpus" },
-	{ "MILLI", "spec.gpu_milli" },
-	{ "CLASS", "spec.class" },
-	{ "NODE", "node" },
-	{ "POSITION", "position" },
-	{ "CREATED", "created" },
-	{ "STARTED", "started" },
-	{ "ENDED", "ended" },
-	{ "REASON", "reason" },
+	{ "ID", "id" },           { "STATE", "state" },
+	{ "GPUS", "spec.gpus" },  { "MILLI", "spec.gpu_milli" },
+	{ "PODS", "spec.gang" },  { "CLASS", "spec.class" },
+	{ "NODE", "node" },       { "POSITION", "position" },
+	{ "CREATED", "created" }, { "STARTED", "started" },
+	{ "ENDED", "ended" },     { "REASON", "reason" },
 };
 
 struct create_options {
 	const char *file, *tenant, *name, *class_, *gpus, *gpu_milli, *gpu_memory, *cpu, *memory;
-	const char *duration, *max_duration, *deadline, *image;
+	const char *gang, *duration, *max_duration, *deadline, *image;
 	const char *models[REPEATED_MAX], *env[REPEATED_MAX];
 };
 
@@ -103,6 +98,7 @@ static void put_options(json_t *body, const struct create_options *o)
 			(void)json_object_set_new(body, texts[i].key, json_string(texts[i].value));
 	put_number(body, "gpus", o->gpus);
 	put_number(body, "gpu_milli", o->gpu_milli);
+	put_number(body, "gang", o->gang);
 	size_t models = 0;
 	while (models < REPEATED_MAX && o->models[models] != NULL)
 		models++;
@@ -137,6 +133,7 @@ int verb_request_create(struct cli *cli, int argc, char **argv)
 		{ "--class", &o.class_, NULL, 0 },
 		{ "--gpus", &o.gpus, NULL, 0 },
 		{ "--gpu-milli", &o.gpu_milli, NULL, 0 },
+		{ "--gang", &o.gang, NULL, 0 },
 		{ "--gpu-memory", &o.gpu_memory, NULL, 0 },
 		{ "--cpu", &o.cpu, NULL, 0 },
 		{ "--memory", &o.memory, NULL, 0 },

@@ -69,8 +69,8 @@ static bool read_job(struct arena *arena, const void *object, struct sched_gang_
 	ret->name = kobj_pairs_get(&job->pods.annotations, STR("gpuaas.io/gang"));
 	if (!build_gang_name_is_good(ret->name))
 		ret->name = STR(""); // its pods are refused for it
-	if (job->completions > 0)
-		count = min_i64(count, job->completions);
+	if (job->completions > 0)    // those that have succeeded are not made again
+		count = min_i64(count, job->completions - max_i64(job->succeeded, 0));
 	ret->kind = SCHED_GANG_NAMED;
 	ret->min = bounded(count);
 	struct str replicas = kobj_pairs_get(&job->meta.annotations, STR(GLOBAL_REPLICAS));

@@ -72,6 +72,7 @@ static const struct kobj_table JOB_SPEC =
 	KOBJ_TABLE_OF("JobSpec", struct kobj_job, JOB_SPEC_ROWS, true);
 
 static const struct kobj_field JOB_STATUS_ROWS[] = {
+	KOBJ_ROW("succeeded", 0, KOBJ_INT, struct kobj_job, succeeded),
 	KOBJ_SUB("conditions", 0, KOBJ_OBJECTS, struct kobj_job, conditions, &KOBJ_CONDITION),
 };
 static const struct kobj_table JOB_STATUS =

@@ -20,7 +20,7 @@ struct kobj_cosched_group {
 };
 struct kobj_job {
 	struct kobj_meta meta, pods; // pods: metadata of the template
-	int64_t parallelism, completions;
+	int64_t parallelism, completions, succeeded;
 	bool is_suspended;
 	KOBJ_LIST_OF(struct kobj_condition) conditions;
 };

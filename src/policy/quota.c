@@ -10,11 +10,12 @@ static const char what_to_do[] = "; ask for at most that, or have the quota rais
 
 struct quota_amount quota_need_of(const struct request_spec *spec)
 {
-	return (struct quota_amount){ .gpus = spec->gpu_count,
-				      .gpu_milli = spec->gpu_milli,
-				      .cpu_milli = spec->cpu_milli,
-				      .memory_bytes = spec->memory_bytes,
-				      .pods = 1 };
+	int64_t pods = request_pod_count(spec);
+	return (struct quota_amount){ .gpus = pods * spec->gpu_count,
+				      .gpu_milli = pods * spec->gpu_milli,
+				      .cpu_milli = pods * spec->cpu_milli,
+				      .memory_bytes = pods * spec->memory_bytes,
+				      .pods = pods };
 }
 
 // Rounded up: what is a byte too much reads as too much.
@@ -40,7 +41,10 @@ err_status quota_check_alone(const struct tenant_quota *quota, const struct quot
 			       "%" PRId64 " MiB%s",
 			       mib_up(need->memory_bytes), quota->memory_bytes >> 20, what_to_do);
 	if (need->pods > quota->pods)
-		return err_set(err, ERR_LIMIT, "the tenant's quota allows no pods; have it raised");
+		return err_set(err, ERR_LIMIT,
+			       "%" PRId64 " pod%s asked for, the tenant's quota is %" PRId64 "%s",
+			       need->pods, need->pods == 1 ? " is" : "s are", quota->pods,
+			       what_to_do);
 	return ERR_OK;
 }
 

@@ -24,6 +24,9 @@ static const struct schema_field request_fields[] = {
 	  .doc = "Whole GPUs, all on one node; absent: a share of one." },
 	{ "gpu_milli", SCHEMA_INT, .min = 1, .max = SHARE_WHOLE_MILLI,
 	  .doc = "Share of one GPU, in thousandths." },
+	{ "gang", SCHEMA_INT, .min = 2, .max = REQUEST_GANG_MAX,
+	  .doc = "So many pods, each with all that is asked for, that start together or not at "
+		 "all; absent: one pod." },
 	{ "gpu_models", SCHEMA_TEXTS, .min = 1, .max = REQUEST_MODELS_MAX,
 	  .doc = "GPU models of which any will do; absent: every model." },
 	{ "gpu_memory", SCHEMA_BYTES, .min = 1, .max = GPU_MEMORY_MAX_BYTES,
@@ -59,6 +62,7 @@ static const struct schema_field object_fields[] = {
 	{ "class", SCHEMA_TEXT, .values = class_names },
 	{ "gpus", SCHEMA_INT, .min = 1, .max = GPUS_MAX, .doc = "whole GPUs" },
 	{ "gpuMilli", SCHEMA_INT, .min = 1, .max = SHARE_WHOLE_MILLI, .doc = "a share" },
+	{ "gang", SCHEMA_INT, .min = 2, .max = REQUEST_GANG_MAX, .doc = "pods" },
 	{ "gpuModels", SCHEMA_TEXTS, .max = REQUEST_MODELS_MAX },
 	{ "gpuMemory", SCHEMA_BYTES, .min = 1, .max = GPU_MEMORY_MAX_BYTES },
 	{ "cpu", SCHEMA_CPU, .min = 1, .max = CPU_MAX_MILLI },
@@ -201,6 +205,7 @@ err_status request_parse(const json_t *body, struct request_spec *ret_spec,
 		.class_ = request_class_of(json_text(body, "class")),
 		.gpu_count = json_int(body, "gpus", 0),
 		.gpu_milli = json_int(body, "gpu_milli", 0),
+		.gang = json_int(body, "gang", 0),
 		.gpu_memory_mib = schema_get_bytes(body, "gpu_memory", 0) >> 20,
 		.cpu_milli = schema_get_cpu_milli(body, "cpu", 1000),
 		.memory_bytes = schema_get_bytes(body, "memory", INT64_C(1) << 30),
@@ -320,6 +325,42 @@ void request_fill_share(struct request_spec *spec, const struct inventory *inven
 	spec->gpu_milli = smallest_mib == 0 ? SHARE_WHOLE_MILLI : part.milli;
 }
 
+int64_t request_pod_count(const struct request_spec *spec) { return max_i64(spec->gang, 1); }
+
+// Pods that all nodes of a kind hold at once when they are empty.
+static int64_t pods_of_row(const struct request_spec *spec, const struct inventory_row *row)
+{
+	int64_t a_node = 0;
+	if (!wants_model(spec, row->model) || row->gpu_memory_mib < spec->gpu_memory_mib)
+		return 0;
+	if (spec->gpu_count > 0) {
+		a_node = row->gpus_per_node / spec->gpu_count;
+	} else {
+		struct share ask = { .milli = spec->gpu_milli, .memory_mib = spec->gpu_memory_mib };
+		struct share part = share_of(&ask, row->gpu_memory_mib);
+		int64_t a_gpu = part.milli > 0 ? SHARE_WHOLE_MILLI / part.milli : 0;
+		if (part.memory_mib > 0)
+			a_gpu = min_i64(a_gpu, row->gpu_memory_mib / part.memory_mib);
+		a_node = row->shared_per_node * a_gpu;
+	}
+	return a_node * row->nodes;
+}
+
+static err_status check_gang(const struct request_spec *spec, const struct inventory *inventory,
+			     struct err *err)
+{
+	int64_t pods = 0;
+	for (size_t i = 0; i < inventory->count; i++)
+		pods += pods_of_row(spec, &inventory->rows[i]);
+	if (inventory->count == 0 || pods >= request_pod_count(spec))
+		return ERR_OK;
+	return err_set(err, ERR_UNSUPPORTED,
+		       "all nodes together hold %" PRId64
+		       " such pods at once, the gang has %" PRId64
+		       "; ask for a smaller gang, or for less in each pod",
+		       pods, spec->gang);
+}
+
 static err_status check_share(const struct request_spec *spec, const struct inventory *inventory,
 			      struct err *err)
 {
@@ -341,13 +382,11 @@ static err_status check_share(const struct request_spec *spec, const struct inve
 		       "administrator set GPUs aside (docs/agent.md)");
 }
 
-err_status request_check_possible(const struct request_spec *spec,
-				  const struct inventory *inventory, struct err *err)
+static err_status check_whole(const struct request_spec *spec, const struct inventory *inventory,
+			      struct err *err)
 {
 	int64_t most_gpus = 0, most_memory_mib = 0;
 	bool has_model = false;
-	if (spec->gpu_count == 0)
-		return check_share(spec, inventory, err);
 	for (size_t i = 0; i < inventory->count; i++) {
 		const struct inventory_row *row = &inventory->rows[i];
 		if (!wants_model(spec, row->model))
@@ -374,6 +413,14 @@ err_status request_check_possible(const struct request_spec *spec,
 		       "no node has %" PRId64 " such GPUs, at most %" PRId64
 		       " are on one; ask for fewer or split the work; there are %s",
 		       spec->gpu_count, most_gpus, have);
+}
+
+err_status request_check_possible(const struct request_spec *spec,
+				  const struct inventory *inventory, struct err *err)
+{
+	err_status status = spec->gpu_count > 0 ? check_whole(spec, inventory, err)
+						: check_share(spec, inventory, err);
+	return status == ERR_OK ? check_gang(spec, inventory, err) : status;
 }
 
 void request_id_format(struct str tenant, struct str name, char out[REQUEST_ID_BYTES])

@@ -15,6 +15,7 @@ enum {
 	REQUEST_ID_BYTES = TENANT_NAME_MAX + 1 + REQUEST_NAME_MAX + 1,
 	INVENTORY_MAX = 256,
 	REQUEST_WHOLE_MILLI = 1000, // of one GPU
+	REQUEST_GANG_MAX = 1024,    // pods
 };
 
 typedef enum request_class {
@@ -26,8 +27,9 @@ typedef enum request_class {
 struct request_spec {
 	struct str name; // may be empty: the server makes one
 	request_class class_;
-	int64_t gpu_count;                     // whole ones; 0: a share
-	int64_t gpu_milli;                     // of one GPU; 0: whole ones
+	int64_t gpu_count; // whole ones; 0: a share
+	int64_t gpu_milli; // of one GPU; 0: whole ones
+	int64_t gang;      // pods that start together, each with all of this; 0: it is one pod
 	struct str models[REQUEST_MODELS_MAX]; // any of them, as in gpu/model.h; none: every model
 	size_t model_count;
 	int64_t gpu_memory_mib; // of one GPU at least, or of the share; 0: any
@@ -72,6 +74,7 @@ MUST_USE err_status request_check_possible(const struct request_spec *spec,
 // Adds to the row of that kind, or a new row; false when the table is full.
 MUST_USE bool inventory_add(struct inventory *inventory, const struct inventory_row *row);
 
+int64_t request_pod_count(const struct request_spec *spec);
 const char *request_class_name(request_class class_);
 request_class request_class_of(struct str name); // of another name: experiment
 // "TENANT.NAME" into out; the id is unique because DNS labels hold no dots.

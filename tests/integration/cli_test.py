@@ -217,6 +217,11 @@ def test_a_members_day(here):
                         "--", "--seconds", "5", **ann)
     assert (created["id"], created["spec"]["args"]) == ("day.job", ["--seconds", "5"])
     assert here.data("ps", **ann)[0]["id"] == "day.job"
+    gang = ("request", "create", "--gpus", "1", "--gang", "2", "--image", "a/b:1", "--name", "gang")
+    assert here.data(*gang, **ann)["spec"]["gang"] == 2
+    assert "gang" in here.out("ps", **ann) and "PODS" in here.out("ps", **ann)
+    assert "refused" in here.out("quota", "check", "--gpus", "1", "--gang", "3", **ann)
+    here.out("cancel", "day.gang", **ann)
     assert "NoCluster" in here.out("explain", "day.job", **ann)
     assert here.run("logs", "day.job", **ann).returncode == 5
     here.out("cancel", "day.job", **ann)

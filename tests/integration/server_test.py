@@ -223,6 +223,9 @@ def test_above_the_quota(server, member):
     check = server.post("/v1/quota:check", {**BODY, "gpus": 5}, token=member).json
     assert check["state"] == "refused" and check["reasons"][0]["code"] == "QuotaTooSmall"
     assert server.post("/v1/quota:check", BODY, token=member).json["state"] in ("fits", "waits")
+    gang = {**BODY, "gpus": 1, "gang": 5}  # all of it counts
+    assert "5 GPUs" in refused(server.post("/v1/tenants/red/requests", gang, token=member), 422,
+                               "quota_exceeded")["detail"]
 
 
 def test_deadlines(server, member):

@@ -169,6 +169,8 @@ static json_t *annotations_of(const struct request_spec *spec)
 		(void)snprintf(text, sizeof text, "%lld", (long long)spec->duration_s);
 		put_text(notes, "gpuaas.io/duration", str_of(text));
 	}
+	if (spec->gang > 0) // the Job says of how many
+		put_text(notes, "gpuaas.io/gang", spec->name);
 	if (spec->deadline.len > 0)
 		put_text(notes, "gpuaas.io/deadline", spec->deadline);
 	return notes;
@@ -268,6 +270,14 @@ static json_t *on_failure(void)
 			      "NotIn", "values", START_ERROR));
 }
 
+// All at once, each with its number (JOB_COMPLETION_INDEX).
+static void put_gang(json_t *spec, int64_t count)
+{
+	(void)json_object_set_new(spec, "parallelism", json_integer(count));
+	(void)json_object_set_new(spec, "completions", json_integer(count));
+	put_text(spec, "completionMode", STR("Indexed"));
+}
+
 json_t *manifest_job(const json_t *request)
 {
 	enum { START_RETRIES = 2 };
@@ -281,10 +291,13 @@ json_t *manifest_job(const json_t *request)
 	json_t *meta = meta_of(name, tenant);
 	put_text(json_object_get(meta, "labels"), LABEL_REQUEST, str_of(id));
 	(void)json_object_set_new(meta, "ownerReferences", owner_of(request, "GPURequest"));
-	return made(json_pack("{s:s, s:s, s:o, s:{s:i, s:o, s:o}}", "apiVersion", "batch/v1",
-			      "kind", "Job", "metadata", meta, "spec", "backoffLimit",
-			      START_RETRIES, "podFailurePolicy", on_failure(), "template",
-			      pod_template_of(request, &spec, id)));
+	json_t *job = made(json_pack("{s:s, s:s, s:o, s:{s:i, s:o, s:o}}", "apiVersion", "batch/v1",
+				     "kind", "Job", "metadata", meta, "spec", "backoffLimit",
+				     START_RETRIES, "podFailurePolicy", on_failure(), "template",
+				     pod_template_of(request, &spec, id)));
+	if (spec.gang > 0)
+		put_gang(json_object_get(job, "spec"), spec.gang);
+	return job;
 }
 
 json_t *manifest_pod(const json_t *request)

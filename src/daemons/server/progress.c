@@ -139,7 +139,8 @@ static struct state state_of_job(const struct progress_input *input)
 	if (is_true(condition_of(input->job, "Failed")))
 		return failed_state(input->job, input->pod);
 	// The Job has one pod to complete; its own word comes a second or two later.
-	if (str_eq_c(json_text(input->pod, "status.phase"), "Succeeded"))
+	bool is_gang = json_int(input->request, "spec.gang", 0) > 0;
+	if (!is_gang && str_eq_c(json_text(input->pod, "status.phase"), "Succeeded"))
 		return (struct state){ PHASE_SUCCEEDED, "Completed", "" };
 	if (str_eq_c(json_text(input->pod, "status.phase"), "Running"))
 		return (struct state){ PHASE_RUNNING, "Running", "" };

@@ -77,6 +77,35 @@ static void check_held(struct check *c, struct loop *loop, struct objects *objec
 	}
 }
 
+// Which pod speaks for a gang.
+static void check_gang(struct check *c, struct loop *loop, struct objects *objects)
+{
+	static const struct {
+		const char *name, *phase, *speaker; // as soon as it is there
+	} pods[] = { { "g-0", "Running", "g-0" },
+		     { "g-1", "Pending", "g-1" },
+		     { "g-2", "Failed", "g-1" },
+		     { "g-3", "Pending", "g-1" } };
+	int made = 0;
+	create(objects, OBJECT_REQUEST, "g",
+	       json_pack("{s:{s:s, s:s}, s:{s:i, s:i}, s:{s:s}}", "metadata", "name", "g",
+			 "namespace", "red", "spec", "gpus", 1, "gang", 4, "status", "jobUID",
+			 "ju"),
+	       &made);
+	for (size_t i = 0; i < ARRAY_COUNT(pods); i++) {
+		create(objects, OBJECT_POD, pods[i].name,
+		       json_pack("{s:{s:s, s:s, s:[{s:s}]}, s:{s:s}}", "metadata", "name",
+				 pods[i].name, "namespace", "red", "ownerReferences", "uid", "ju",
+				 "status", "phase", pods[i].phase),
+		       &made);
+		loop_run_once(loop, 0);
+		const json_t *request = objects_find(objects, OBJECT_REQUEST, STR("red"), STR("g"));
+		CHECK_STR(c, pods[i].name,
+			  json_text(view_request_pod(objects, request), "metadata.name"),
+			  pods[i].speaker);
+	}
+}
+
 int main(void)
 {
 	struct check c = { 0, 0 };
@@ -91,6 +120,7 @@ int main(void)
 		return 1;
 	}
 	check_held(&c, loop, objects);
+	check_gang(&c, loop, objects);
 	objects_free(objects);
 	sql_close(sql);
 	loop_free(loop);

@@ -72,6 +72,55 @@ static void check_shares(struct check *c)
 	CHECK_INT(c, "as whole ones", quota_gpus(&used), 2);
 }
 
+static const struct {
+	const char *name, *model;
+	int64_t gang, gpus, milli, memory_mib;
+	const char *text; // part of the refusal; NULL: possible
+} gangs[] = {
+	{ "whole nodes", "A100", 2, 8, 0, 0, NULL },
+	{ "more than there are", "A100", 3, 8, 0, 0, "hold 2 such pods at once, the gang has 3" },
+	{ "of any kind", NULL, 5, 4, 0, 0, NULL },
+	{ "six of four", NULL, 6, 4, 0, 0, "hold 5 such pods" },
+	{ "three of five, one a node", NULL, 3, 5, 0, 0, "hold 2 such pods" },
+	{ "shares", "L40S", 8, 0, 500, 0, NULL },
+	{ "more shares", "L40S", 9, 0, 500, 0, "hold 8 such pods" },
+	{ "by memory, too", "L40S", 8, 0, 300, 23034, NULL },
+	{ "one of them is too much", "L40S", 2, 5, 0, 0, "ask for fewer or split the work" },
+};
+
+static void check_gangs(struct check *c)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(gangs); i++) {
+		struct request_spec spec = { .gang = gangs[i].gang,
+					     .gpu_count = gangs[i].gpus,
+					     .gpu_milli = gangs[i].milli,
+					     .gpu_memory_mib = gangs[i].memory_mib };
+		struct err err = { 0 };
+		if (gangs[i].model != NULL)
+			spec.models[spec.model_count++] = str_of(gangs[i].model);
+		bool is_share = gangs[i].gpus == 0;
+		err_status status =
+			request_check_possible(&spec, is_share ? &shared_fleet : &fleet, &err);
+		CHECK_INT(c, gangs[i].name, status,
+			  gangs[i].text == NULL ? ERR_OK : ERR_UNSUPPORTED);
+		CHECK(c, gangs[i].name,
+		      gangs[i].text == NULL || strstr(err.text, gangs[i].text) != NULL);
+	}
+	const struct request_spec spec = {
+		.gang = 3, .gpu_count = 2, .cpu_milli = 500, .memory_bytes = 100
+	};
+	struct quota_amount need = quota_need_of(&spec);
+	CHECK_INT(c, "all GPUs", need.gpus, 6);
+	CHECK_INT(c, "all CPUs", need.cpu_milli, 1500);
+	CHECK_INT(c, "all memory", need.memory_bytes, 300);
+	CHECK_INT(c, "all pods", need.pods, 3);
+	struct tenant_quota quota = { 8, 8000, 1000, 2 };
+	struct err err = { 0 };
+	CHECK_INT(c, "pods", quota_check_alone(&quota, &need, &err), ERR_LIMIT);
+	CHECK(c, err.text,
+	      strncmp(err.text, "3 pods are asked for, the tenant's quota is 2", 45) == 0);
+}
+
 static void check_possible(struct check *c)
 {
 	for (size_t i = 0; i < ARRAY_COUNT(asks); i++) {
@@ -224,6 +273,7 @@ int main(void)
 {
 	struct check c = { 0, 0 };
 	check_possible(&c);
+	check_gangs(&c);
 	check_alone(&c);
 	check_admit(&c);
 	check_too_large(&c);

@@ -110,6 +110,14 @@ static const struct {
 	  NODE("a", "4", "r") NODE("b", "4", "r") GROUP("m1", "x", "2", "2")
 		  GROUP("m3", "y", "2", "1"),
 	  { "wait m1 " NO_ROOM("2 pods", "2 pods"), "wait m3 " NO_ROOM("2 pods", "2 pods") } },
+	{ "of a Job only what has not succeeded yet",
+	  NODE("a", "4", "r") "---\n{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: "
+			      "{parallelism: 3, "
+			      "completions: 3, template: {metadata: {annotations: {gpuaas.io/gang: "
+			      "g}}}}, status: "
+			      "{succeeded: 1}}\n" FULL("m1", "gpuaas.io/gang: g", "1", "")
+				      FULL("m2", "gpuaas.io/gang: g", "1", ""),
+	  { "bind m1 a []", "bind m2 a []" } },
 	{ "those that run count",
 	  NODE("a", "4", "r") FULL("m1", OF("g", "2"), "1", ON("a")) MEMBER("m2", "2", "1"),
 	  { "bind m2 a []" } },

@@ -95,6 +95,21 @@ static void check_share(struct check *c)
 		  label(job, "spec.template.metadata.annotations", "gpuaas.io/min-gpu-memory"), "");
 }
 
+// So many pods at once, members of one gang by the Job's own word.
+static void check_gang(struct check *c)
+{
+	AUTO(json_decrefp)
+	json_t *request =
+		parse("{\"metadata\":{\"name\":\"j\",\"namespace\":\"red\",\"uid\":\"u\"},\"spec\":"
+		      "{\"gpus\":8,\"gang\":4,\"image\":\"i\"}}");
+	AUTO(json_decrefp) json_t *job = manifest_job(request);
+	CHECK_STR(c, "gang", label(job, "spec.template.metadata.annotations", "gpuaas.io/gang"),
+		  "j");
+	CHECK_INT(c, "at once", json_int(job, "spec.parallelism", 0), 4);
+	CHECK_INT(c, "in all", json_int(job, "spec.completions", 0), 4);
+	CHECK_STR(c, "with numbers", json_text(job, "spec.completionMode"), "Indexed");
+}
+
 static void check_job(struct check *c)
 {
 	AUTO(json_decrefp)
@@ -207,6 +222,7 @@ int main(void)
 	check_tenant(&c);
 	check_job(&c);
 	check_share(&c);
+	check_gang(&c);
 	for (size_t i = 0; i < ARRAY_COUNT(covers); i++) {
 		AUTO(json_decrefp) json_t *wanted = parse(covers[i].wanted);
 		AUTO(json_decrefp) json_t *actual = parse(covers[i].actual);

@@ -58,6 +58,13 @@ static const struct {
 	  "{\"status\":{\"phase\":\"Succeeded\",\"conditions\":[" BOUND "],\"containerStatuses\":"
 	  "[{\"state\":{\"terminated\":{\"exitCode\":0}}}]}}",
 	  true, true, PROGRESS_NONE, "Succeeded", "Completed" },
+	{ "one of a gang has ended", "{" META ",\"spec\":{\"gpus\":1,\"gang\":2,\"image\":\"x\"}}",
+	  JOB,
+	  "{\"status\":{\"phase\":\"Succeeded\",\"conditions\":[" BOUND "],\"containerStatuses\":"
+	  "[{\"state\":{\"terminated\":{\"exitCode\":0}}}]}}",
+	  true, true, PROGRESS_NONE, "Running", "Ending" },
+	{ "a gang beyond the quota", "{" META ",\"spec\":{\"gpus\":1,\"gang\":5,\"image\":\"x\"}}",
+	  NULL, NULL, false, true, PROGRESS_NONE, "Pending", "QuotaTooSmall" },
 	{ "complete", "{" META "," SPEC "}",
 	  "{\"status\":{\"conditions\":[{\"type\":\"Complete\",\"status\":\"True\"}]}}", NULL, true,
 	  true, PROGRESS_NONE, "Succeeded", "Completed" },

@@ -69,7 +69,8 @@ static struct str held_key(struct str node, struct str device, struct buf *out)
 bool claim_book_is_held(const struct claim_book *book, struct str node, struct str device)
 {
 	AUTO(buf_done) struct buf key = { .limit = KEY_MAX_BYTES };
-	return map_find(book->held, held_key(node, device, &key)) != NULL;
+	return map_count(book->held) > 0 &&
+	       map_find(book->held, held_key(node, device, &key)) != NULL;
 }
 
 void claim_book_mark(const struct sched *sched, struct node *node)

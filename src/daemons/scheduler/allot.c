@@ -132,7 +132,9 @@ void allot_keep(struct scheduler *s, const struct sched_decision *decision)
 	if (decision->claim_allot_count == 0)
 		return;
 	struct allot_wait *wait = calloc(1, sizeof *wait);
-	ASSERT(wait != NULL && find(s, decision->uid) == NULL);
+	ASSERT(wait != NULL);
+	// A pod that a list lost and found again may still have one on the way.
+	allot_end(s, decision->uid, true);
 	*wait = (struct allot_wait){ .scheduler = s,
 				     .next = s->allot_waits,
 				     .arena = arena_new(WAIT_MAX_BYTES) };

@@ -9,7 +9,14 @@
 // A miss widens by so much that with one miss in twenty the range stays as it is, in thousandths.
 enum { MISS_WIDENS = 1100, HIT_NARROWS = 60, WIDEN_MAX = 20000, WIDEN_FIRST = 2000 };
 enum { LOW = 100, HIGH = 900, REACHES = 16, SAID_PERMILLE = 900 };
-enum { AHEAD_MAX = 4096, LOOKS = 4, MS_PER_S = 1000, RATIO_ONE = 1000, SLACK_S = 10 };
+enum {
+	AHEAD_MAX = 4096,
+	ITEMS_A_MS = 100,
+	LOOKS = 4,
+	MS_PER_S = 1000,
+	RATIO_ONE = 1000,
+	SLACK_S = 10
+};
 
 struct awaited {
 	struct link in_open; // of those that are not judged yet
@@ -26,6 +33,7 @@ struct tally { // of guesses
 struct forecast {
 	struct learn *ratios; // of what pods waited to what was reckoned
 	struct link open;
+	int64_t next_ms; // when one more may be reckoned and judged
 	struct tally tallies[FORECAST_SIZES];
 	int64_t widen[FORECAST_SIZES][REACHES]; // of ranges, both ways
 };
@@ -222,8 +230,7 @@ static bool guess(const struct forecast *forecast, const struct awaited *awaited
 	int64_t widen = forecast->widen[awaited->size][awaited->reach];
 	static const int64_t PERMILLE[2] = { LOW, HIGH };
 	struct learn_guess guessed;
-	if (awaited->drain_s < 0 ||
-	    !learn_guess_s(forecast->ratios, &awaited->kind,
+	if (!learn_guess_s(forecast->ratios, &awaited->kind,
 			   after_s == 0 ? 0 : ratio_of(awaited, after_s), PERMILLE, &guessed))
 		return false;
 	int64_t low = guessed.low_s * RATIO_ONE / (RATIO_ONE + widen);
@@ -259,25 +266,40 @@ static void judge_late(struct forecast *forecast, int64_t now_ms)
 	}
 }
 
+// False: nothing can be told of it.
+static bool reckon(struct sched *sched, const struct pod *pod, struct awaited *ret)
+{
+	*ret = (struct awaited){ .size = size_of(milli_of(pod)),
+				 .since_ms = sched->now_ms,
+				 .high_s = -1 };
+	shape_ready(sched, pod->shape);
+	ret->drain_s = reckon_s(sched, pod);
+	if (ret->drain_s < 0)
+		return false;
+	ret->reach = reach_of(ret->drain_s);
+	ret->kind = kind_of(pod, ret);
+	return true;
+}
+
+// A look at all pods costs as much as there are: the more, the fewer of those that wait are
+// followed until they start, so that it stays below a hundredth of the time.
 void forecast_begin(struct sched *sched, struct pod *pod)
 {
 	struct forecast *forecast = sched->forecast;
+	struct awaited awaited;
 	if (forecast == NULL || pod->awaited != NULL || !tree_has(&pod->in_queue))
 		return;
-	struct awaited *awaited = core_alloc(1, sizeof *awaited);
-	shape_ready(sched, pod->shape);
 	judge_late(forecast, sched->now_ms);
-	awaited->size = size_of(milli_of(pod));
-	awaited->drain_s = reckon_s(sched, pod);
-	if (awaited->drain_s >= 0) {
-		awaited->reach = reach_of(awaited->drain_s);
-		awaited->kind = kind_of(pod, awaited);
-	}
-	awaited->since_ms = sched->now_ms;
-	awaited->high_s = -1;
-	if (guess(forecast, awaited, 0, &awaited->low_s, &awaited->high_s))
-		link_add(&forecast->open, &awaited->in_open);
-	pod->awaited = awaited;
+	if (sched->now_ms < forecast->next_ms)
+		return;
+	size_t items = map_count(sched->pod_by_uid) + sched->slot_count;
+	forecast->next_ms = sched->now_ms + 1 + (int64_t)items / ITEMS_A_MS;
+	if (!reckon(sched, pod, &awaited))
+		return;
+	pod->awaited = core_alloc(1, sizeof *pod->awaited);
+	*pod->awaited = awaited;
+	if (guess(forecast, pod->awaited, 0, &pod->awaited->low_s, &pod->awaited->high_s))
+		link_add(&forecast->open, &pod->awaited->in_open);
 }
 
 void forecast_end(struct sched *sched, struct pod *pod)
@@ -289,8 +311,7 @@ void forecast_end(struct sched *sched, struct pod *pod)
 	if (link_is_in(&awaited->in_open))
 		judge(sched->forecast, awaited,
 		      waited_s >= awaited->low_s && waited_s <= awaited->high_s);
-	if (awaited->drain_s >= 0)
-		learn_add(sched->forecast->ratios, &awaited->kind, ratio_of(awaited, waited_s));
+	learn_add(sched->forecast->ratios, &awaited->kind, ratio_of(awaited, waited_s));
 	forecast_drop(pod);
 }
 
@@ -318,18 +339,21 @@ struct forecast_row sched_forecast_row(const struct sched *sched, forecast_size 
 // (docs/measured.md).
 static bool is_proven(forecast_size size) { return size == FORECAST_ONE; }
 
-bool sched_estimate_get(const struct sched *sched, struct str namespace_, struct str name,
+bool sched_estimate_get(struct sched *sched, struct str namespace_, struct str name,
 			struct sched_estimate *ret)
 {
 	const struct pod *pod = pod_find(sched, namespace_, name);
-	if (pod == NULL || pod->awaited == NULL || pod->state != SCHED_STATE_WAITING)
+	struct awaited now;
+	if (pod == NULL || sched->forecast == NULL || pod->state != SCHED_STATE_WAITING ||
+	    !is_proven(size_of(milli_of(pod))))
 		return false;
-	const struct awaited *awaited = pod->awaited;
-	struct forecast_row row = sched_forecast_row(sched, awaited->size);
+	struct forecast_row row = sched_forecast_row(sched, size_of(milli_of(pod)));
+	if (row.judged < FORECAST_LEAST || row.inside_permille < FORECAST_WANTED_PERMILLE ||
+	    (pod->awaited == NULL && !reckon(sched, pod, &now)))
+		return false;
+	const struct awaited *awaited = pod->awaited == NULL ? &now : pod->awaited;
 	int64_t gone_s = (sched->now_ms - awaited->since_ms) / MS_PER_S, low_s, high_s;
-	if (!is_proven(awaited->size) || row.judged < FORECAST_LEAST ||
-	    row.inside_permille < FORECAST_WANTED_PERMILLE ||
-	    !guess(sched->forecast, awaited, gone_s, &low_s, &high_s))
+	if (!guess(sched->forecast, awaited, gone_s, &low_s, &high_s))
 		return false;
 	*ret = (struct sched_estimate){ .from_ms = awaited->since_ms + MS_PER_S * low_s,
 					.to_ms = awaited->since_ms + MS_PER_S * high_s,

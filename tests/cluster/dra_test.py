@@ -216,3 +216,33 @@ def test_our_scheduler_allocates(dra):
     dra.kubectl("-n", NAMESPACE, "delete", "pod", "--all")
     wait_for("no file is left", lambda: not files(dra))
     wait_for("all is billed", lambda: sum(e["pod"].startswith("our-") for e in dra.events(NAMESPACE, "released")) == 8, 90)
+
+
+def test_a_refused_bind_takes_the_allocation_back(dra):
+    policy = {"apiVersion": "admissionregistration.k8s.io/v1", "metadata": {"name": "refuse-binds"}}
+    dra.apply(json.dumps({**policy, "kind": "ValidatingAdmissionPolicy", "spec": {
+        "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/binding"]}]},
+        "validations": [{"expression": "object.metadata.name != 'our-refused'", "message": "not now"}]}}))
+    dra.apply(json.dumps({**policy, "kind": "ValidatingAdmissionPolicyBinding", "spec": {
+        "policyName": "refuse-binds", "validationActions": ["Deny"]}}))
+    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "our-refused", "namespace": NAMESPACE},
+               "target": {"kind": "Node", "name": "none"}}
+    path = f"/api/v1/namespaces/{NAMESPACE}/pods/our-refused/binding?dryRun=All"
+
+    def is_in_force():
+        return "not now" in dra.kubectl_try("create", "--raw", path, "-f", "-", input=json.dumps(binding)).stderr
+
+    def claim():
+        claims = dra.json("-n", NAMESPACE, "get", "resourceclaims")["items"]
+        return next((c for c in claims if c["metadata"]["name"].startswith("our-refused-")), None)
+
+    try:
+        wait_for("binds are refused", is_in_force)
+        pod(dra, "our-refused", ours=True)
+        wait_for("it is tried", lambda: "BindFailed" in reason(dra, "our-refused"))
+        wait_for("the claim is as before", lambda: claim() and not claim().get("status"))
+    finally:
+        dra.kubectl("delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", "refuse-binds")
+    dra.wait_phase(NAMESPACE, "our-refused", ("Running",), 90)
+    assert granted(dra, "our-refused") == allocated(dra, "our-refused")
+    dra.kubectl("-n", NAMESPACE, "delete", "pod", "our-refused")

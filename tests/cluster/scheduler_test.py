@@ -208,7 +208,7 @@ def test_binds_and_says_why_not(api, scheduler):
     assert "GpuModelMismatch on 4" in model["message"]
     assert "ResourceClaimNotFound on 4" in claim["message"]
     answer = json.loads(scheduler.get("/explain/a/nine"))
-    assert answer["state"] == "waits" and answer["position"] == 2, answer
+    assert answer["state"] == "waits" and answer["position"] == 3, answer
     assert answer["reasons"] == [{"code": "ResourceTooLarge", "need": "9 nvidia.com/gpu", "have": "8 nvidia.com/gpu",
                                   "nodes": 4, "next": "ask for less or split the work over more pods"}]
     assert json.loads(scheduler.get("/explain/a/one"))["state"] == "running"

@@ -3,6 +3,7 @@
 // again.
 #include "rig.h"
 
+#include "base/rng.h"
 #include "check.h"
 #include "feed/feed_claim.h"
 #include "sched/claim_cel.h"
@@ -257,11 +258,146 @@ static void check_life(struct check *c)
 	rig_done(&rig);
 }
 
+struct drawn { // a small slice and a claim
+	size_t device_count, request_count;
+	bool is_x[5], is_ill[5];
+	int count[2]; // 0: all
+	bool wants_x[2], is_matched;
+};
+
+static void draw(struct rng *rng, struct drawn *ret)
+{
+	*ret = (struct drawn){ .device_count = 1 + rng_below(rng, 5),
+			       .request_count = 1 + rng_below(rng, 2),
+			       .is_matched = rng_below(rng, 2) == 0 };
+	for (size_t i = 0; i < ret->device_count; i++) {
+		ret->is_x[i] = rng_below(rng, 2) == 0;
+		ret->is_ill[i] = rng_below(rng, 4) == 0;
+	}
+	for (size_t i = 0; i < ret->request_count; i++) {
+		ret->count[i] = rng_below(rng, 4) == 0 ? 0 : 1 + (int)rng_below(rng, 2);
+		ret->wants_x[i] = rng_below(rng, 3) == 0;
+	}
+}
+
+static bool is_of(const struct drawn *d, size_t request, size_t device)
+{
+	return !d->wants_x[request] || d->is_x[device];
+}
+
+// Whether the way (for each device the request that gets it, or none) is what the claim asks for.
+static bool is_way(const struct drawn *d, const size_t to[5])
+{
+	bool has[2] = { false, false };
+	for (size_t r = 0; r < d->request_count; r++) {
+		int given = 0, all = 0;
+		for (size_t i = 0; i < d->device_count; i++) {
+			all += is_of(d, r, i) ? 1 : 0;
+			given += to[i] == r ? 1 : 0;
+			if (to[i] == r && (!is_of(d, r, i) || d->is_ill[i]))
+				return false;
+		}
+		if (given == 0 || given != (d->count[r] == 0 ? all : d->count[r]))
+			return false;
+	}
+	for (size_t i = 0; i < d->device_count; i++) {
+		if (to[i] < d->request_count)
+			has[d->is_x[i]] = true;
+	}
+	return !d->is_matched || !(has[0] && has[1]);
+}
+
+static bool has_way(const struct drawn *d)
+{
+	size_t ways = 1;
+	for (size_t i = 0; i < d->device_count; i++)
+		ways *= 3;
+	for (size_t way = 0; way < ways; way++) {
+		size_t to[5] = { 2, 2, 2, 2, 2 }, rest = way;
+		for (size_t i = 0; i < d->device_count; i++, rest /= 3)
+			to[i] = rest % 3;
+		if (is_way(d, to))
+			return true;
+	}
+	return false;
+}
+
+static void put_drawn(struct rig *rig, const struct drawn *d)
+{
+	char text[4096], requests[1024] = "\"requests\":[";
+	size_t at = (size_t)snprintf(
+		text, sizeof text,
+		"{\"metadata\":{\"name\":\"s\"},\"spec\":{\"driver\":\"gpu.gpuaas.io\","
+		"\"nodeName\":\"n\",\"pool\":{\"name\":\"n\",\"resourceSliceCount\":1},"
+		"\"devices\":[");
+	for (size_t i = 0; i < d->device_count; i++)
+		at += (size_t)snprintf(
+			text + at, sizeof text - at,
+			"%s{\"name\":\"d%zu\",\"attributes\":{\"type\":{\"string\":\"gpu\"},"
+			"\"g\":{\"string\":\"%c\"}},\"taints\":[%s]}",
+			i == 0 ? "" : ",", i, d->is_x[i] ? 'x' : 'y',
+			d->is_ill[i] ? "{\"key\":\"ill\",\"effect\":\"NoExecute\"}" : "");
+	(void)snprintf(text + at, sizeof text - at, "]}}");
+	put(rig, SCHED_SLICE, text);
+	at = strlen(requests);
+	for (size_t r = 0; r < d->request_count; r++)
+		at += (size_t)snprintf(
+			requests + at, sizeof requests - at,
+			"%s{\"name\":\"r%zu\",\"exactly\":{\"deviceClassName\":\"gpu\",%s\"count\":"
+			"%d,\"selectors\":[%s]}}",
+			r == 0 ? "" : ",", r, d->count[r] == 0 ? "\"allocationMode\":\"All\"," : "",
+			d->count[r],
+			d->wants_x[r] ? "{\"cel\":{\"expression\":\"" D ".g == 'x'\"}}" : "");
+	(void)snprintf(requests + at, sizeof requests - at, "]%s",
+		       d->is_matched ? ",\"constraints\":[{\"matchAttribute\":\"g\"}]" : "");
+	put_claim(rig, "c", requests, "");
+}
+
+static bool is_what_was_asked(const struct drawn *d, const struct sched_claim_allot *allot)
+{
+	size_t to[5] = { 2, 2, 2, 2, 2 };
+	for (size_t i = 0; i < allot->give_count; i++) {
+		size_t device = (size_t)(allot->gives[i].device.data[1] - '0');
+		if (device >= d->device_count || to[device] != 2)
+			return false;
+		to[device] = (size_t)(allot->gives[i].request->name.data[1] - '0');
+	}
+	return is_way(d, to);
+}
+
+// Against all ways: a claim gets devices exactly if there is a way, and then one of them.
+static void check_drawn(struct check *c)
+{
+	enum { CASES = 600 };
+	struct rng rng;
+	size_t found = 0;
+	rng_init(&rng, 11);
+	for (int i = 0; i < CASES; i++) {
+		struct drawn drawn;
+		struct rig rig;
+		struct sched_decision decision;
+		draw(&rng, &drawn);
+		begin(&rig);
+		put_drawn(&rig, &drawn);
+		put_pod(&rig, "p", "{name: x, resourceClaimName: c}");
+		bool decided = sched_next(rig.sched, ++rig.now_ms, &decision);
+		bool is_bound = decided && decision.verb == SCHED_BIND;
+		CHECK(c, "given exactly if there is a way", is_bound == has_way(&drawn));
+		if (is_bound)
+			CHECK(c, "and a right one",
+			      is_what_was_asked(&drawn, &decision.claim_allots[0]));
+		found += is_bound ? 1 : 0;
+		rig_done(&rig);
+	}
+	CHECK(c, "both happen", found > CASES / 10 && found < CASES - CASES / 10);
+}
+
 int main(void)
 {
 	struct check c = { 0 };
 	check_cel(&c);
 	check_cases(&c);
 	check_life(&c);
+	check_drawn(&c);
 	return check_done(&c);
 }

@@ -4,6 +4,7 @@
 #include "api/page.h"
 #include "api/request_steps.h"
 #include "base/timefmt.h"
+#include "policy/tenant_queue.h"
 #include "store/history.h"
 #include "sys/random.h"
 
@@ -92,8 +93,26 @@ static bool is_within_count(struct call *call)
 	return true;
 }
 
+// What the tenant's pods are ended after, or those of the next one above it that says; 0: never.
+static int64_t tenant_longest_s(struct call *call)
+{
+	struct str name = call->tenant;
+	for (int depth = 0; depth < TENANT_QUEUE_DEPTH_MAX && name.len > 0; depth++) {
+		const json_t *tenant =
+			objects_find(call->api->objects, OBJECT_TENANT, STR(""), name);
+		int64_t longest_s = json_int(json_at(tenant, "spec.queue"), "maxRunSeconds", 0);
+		if (longest_s > 0)
+			return longest_s;
+		name = json_text(tenant, "spec.queue.parent");
+	}
+	return 0;
+}
+
 void request_fill(struct call *call, struct request_spec *spec)
 {
+	int64_t longest_s = tenant_longest_s(call);
+	if (longest_s > 0 && json_object_get(call->body, "max_duration") == NULL)
+		spec->max_duration_s = min_i64(spec->max_duration_s, longest_s);
 	struct inventory *inventory = ARENA_NEW(call->arena, struct inventory);
 	ASSERT(inventory != NULL);
 	if (!view_inventory(call->api->objects, inventory))
@@ -115,6 +134,18 @@ static bool can_be_in_time(struct call *call, const struct request_spec *spec)
 	return false;
 }
 
+static bool is_short_enough(struct call *call, const struct request_spec *spec)
+{
+	int64_t longest_s = tenant_longest_s(call);
+	if (longest_s == 0 || max_i64(spec->max_duration_s, spec->duration_s) <= longest_s)
+		return true;
+	rest_problem(call, 422, "too_long",
+		     "the tenant's work is ended after %lld s; ask for a duration and a "
+		     "max_duration of at most that",
+		     (long long)longest_s);
+	return false;
+}
+
 bool request_check(struct call *call, const struct request_spec *spec)
 {
 	struct tenant_quota quota;
@@ -123,7 +154,7 @@ bool request_check(struct call *call, const struct request_spec *spec)
 	struct err err;
 	ASSERT(inventory != NULL);
 	if (!is_tenant_usable(call, &quota) || !is_within_count(call) ||
-	    !can_be_in_time(call, spec))
+	    !can_be_in_time(call, spec) || !is_short_enough(call, spec))
 		return false;
 	if (view_inventory(call->api->objects, inventory) &&
 	    request_check_possible(spec, inventory, &err) != ERR_OK) {

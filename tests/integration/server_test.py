@@ -238,11 +238,18 @@ def test_deadlines(server, member):
     assert made.status == 201 and made.json["spec"]["deadline"] == "2999-12-31T18:00:00Z"
 
 
-def test_the_longest_time_of_a_tenant(server):
+def test_the_longest_time_of_a_tenant(server, member):
     queue = {"limit": 4, "max_run": "24h"}
     assert server.call("PATCH", "/v1/tenants/red", {"queue": queue}).json["queue"]["max_run"] == 86400
     assert "max_run" not in server.call("PATCH", "/v1/tenants/red", {"queue": {"max_run": None}}).json["queue"]
     refused(server.call("PATCH", "/v1/tenants/red", {"queue": {"max_run": 0}}), 400, "invalid_field")
+    server.call("PATCH", "/v1/tenants/red", {"queue": {"max_run": "1h"}})
+    path, body = "/v1/tenants/red/requests", {**BODY, "gpus": 1}
+    assert server.post(path, {**body, "name": "capped"}, token=member).json["spec"]["max_duration"] == 3600
+    assert server.post("/v1/quota:check", body, token=member).json["state"] in ("fits", "waits")
+    assert server.post("/v1/quota:check?tenant=red", body).json["state"] in ("fits", "waits")
+    for more in ({"max_duration": "2h"}, {"duration": "2h"}, {"duration": "1h", "max_duration": "61m"}):
+        assert "3600 s" in refused(server.post(path, {**body, **more}, token=member), 422, "too_long")["detail"]
     server.call("PATCH", "/v1/tenants/red", {"queue": None})
 
 

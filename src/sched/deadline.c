@@ -72,8 +72,8 @@ int64_t deadline_wake_ms(const struct sched *sched)
 
 void deadline_note(const struct sched *sched, const struct pod *pod, struct sched_facts *facts)
 {
-	if (!is_lost(sched, pod))
-		return;
+	if (pod->state != SCHED_STATE_WAITING || !is_lost(sched, pod))
+		return; // what is refused or has gates does not wait for room
 	struct sched_fact *fact = facts_add(facts, SCHED_CODE_DEADLINE_LOST, 0);
 	fact->need = pod->key.duration_s > 0 ? pod->key.duration_s : -1;
 	fact->have = max_i64(left_s(sched, pod), 0);

@@ -195,6 +195,9 @@ static void put_pod(struct rng *rng, struct buf *out, unsigned i, uint64_t seed)
 	}
 	if (chance(rng, 60)) // often wrong
 		buf_printf(out, ", gpuaas.io/duration: '%u'", 1 + any(rng, 40));
+	if (any(rng, 5) == 0)
+		buf_printf(out, ", gpuaas.io/deadline: '1970-01-01T00:%02u:%02uZ'", any(rng, 4),
+			   any(rng, 60));
 	if (chance(rng, 5))
 		buf_put_c(out, ", gpuaas.io/min-gpu-memory: 60Gi");
 	put_gang(rng, out, seed);

@@ -1,6 +1,7 @@
 """How long pods run, may run and must have run: gpuaas-scheduler against a real API server, with nodes that run
 nothing."""
 import datetime
+import itertools
 import json
 import subprocess
 
@@ -62,6 +63,35 @@ def scheduler(cluster, tmp_path):
     replica.end()
     for name in ("vision", "guest"):
         cluster.delete_pods(name)
+
+
+def patch_as_scheduler(cluster, patch):
+    """What the API server says when the chart's account changes the pod."""
+    return subprocess.run([PROGRAMS / "kubectl", "--kubeconfig", cluster.server.kubeconfig, "--as",
+                           "system:serviceaccount:gpuaas-system:gpuaas-scheduler", "--as-group", "system:masters", "-n",
+                           "guest", "patch", "pod", "guarded", "-p", json.dumps(patch)], capture_output=True, text=True,
+                          check=False)
+
+
+def test_the_scheduler_may_change_nothing_else_of_a_pod(cluster):
+    chart = subprocess.run([PROGRAMS / "helm", "template", "gpuaas", ROOT / "deploy/chart/gpuaas", "-n", "gpuaas-system",
+                            "--show-only=templates/admission.yaml"], check=True, capture_output=True, text=True).stdout
+    guards = "\n---\n".join(text for text in chart.split("\n---\n") if "name: gpuaas-lengths" in text)
+    subprocess.run([PROGRAMS / "kubectl", "--kubeconfig", cluster.server.kubeconfig, "apply", "-f", "-"], check=True,
+                   input=guards, text=True, capture_output=True)
+    cluster.add_pod("guarded", 1, "guest")
+    try:
+        values, refusal = itertools.count(), "how long it may run"
+
+        def change(kind):
+            return {"metadata": {kind: {"x": f"v{next(values)}"}}}
+        wait_for("guarded", lambda: refusal in patch_as_scheduler(cluster, change("annotations")).stderr)
+        for patch in (change("labels"), {"spec": {"containers": [{"name": "c", "image": "z"}]}}):
+            assert refusal in patch_as_scheduler(cluster, patch).stderr
+        done = patch_as_scheduler(cluster, {"spec": {"activeDeadlineSeconds": 60}})
+        assert done.returncode == 0, done.stderr
+    finally:
+        cluster.delete_pod("guarded", "guest")
 
 
 def expected(scheduler, pod):

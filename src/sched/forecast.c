@@ -356,10 +356,7 @@ bool sched_estimate_get(struct sched *sched, struct str namespace_, struct str n
 	if (!guess(sched->forecast, awaited, gone_s, &low_s, &high_s))
 		return false;
 	*ret = (struct sched_estimate){ .from_ms = awaited->since_ms + MS_PER_S * low_s,
-					.to_ms = awaited->since_ms + MS_PER_S * high_s,
-					.size = awaited->size,
-					.inside_permille = row.inside_permille,
-					.judged = row.judged };
+					.to_ms = awaited->since_ms + MS_PER_S * high_s };
 	return true;
 }
 

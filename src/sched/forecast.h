@@ -31,8 +31,6 @@ enum {
 
 struct sched_estimate {
 	int64_t from_ms, to_ms; // by the clock of sched_next
-	forecast_size size;
-	int64_t inside_permille, judged; // of starts of its size, how many were inside
 };
 struct forecast_row { // how it does, by size
 	int64_t judged, inside_permille;

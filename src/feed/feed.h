@@ -10,7 +10,7 @@
 
 #define FEED_PLAN_ANNOTATION "gpuaas.io/devices"
 #define FEED_MAC_ANNOTATION "gpuaas.io/devices-mac"
-#define FEED_WHY_ANNOTATION "gpuaas.io/why" // of its node, see sched/why.h
+#define FEED_WHY_ANNOTATION "gpuaas.io/why"   // of its node, see sched/why.h
 #define FEED_TERM_ANNOTATION "gpuaas.io/term" // leaseTransitions of who decided
 #define FEED_GPU_RESOURCE "nvidia.com/gpu"
 #define FEED_PREEMPTED_REASON "PreemptionByScheduler" // of the condition DisruptionTarget

@@ -24,7 +24,7 @@ static void wake_due(struct sched *sched)
 	for (struct link *at = sched->parked.next, *next; at != &sched->parked; at = next) {
 		struct shape *shape = LINK_OF(at, struct shape, in_parked);
 		next = at->next;
-		if (shape->is_stale && shape->told_ms + FACTS_FRESH_MS <= sched->now_ms)
+		if (shape->is_stale && shape->fresh_ms <= sched->now_ms)
 			shape_activate(sched, shape);
 	}
 }
@@ -186,8 +186,10 @@ static void park(struct sched *sched, struct shape *shape, const struct sched_fa
 	shape_park(sched, shape);
 	reserve_parked(sched, first_pod(shape));
 	preempt_parked(sched, &shape->again);
+	shape->fresh_ms = sched->now_ms + FACTS_FRESH_MS;
 	if (!is_same && !is_first && !is_new_code && !is_due) {
 		shape->is_stale = true;
+		shape->fresh_ms = shape->told_ms + FACTS_FRESH_MS;
 	} else if (!is_same) {
 		shape->facts = *facts;
 		shape->facts_gen = ++sched->facts_gen;
@@ -446,7 +448,7 @@ int64_t sched_wake_ms(const struct sched *sched)
 	for (const struct link *at = sched->parked.next; at != &sched->parked; at = at->next) {
 		const struct shape *shape = LINK_OF((uintptr_t)at, struct shape, in_parked);
 		if (shape->is_stale)
-			wake_ms = min_i64(wake_ms, shape->told_ms + FACTS_FRESH_MS);
+			wake_ms = min_i64(wake_ms, shape->fresh_ms);
 	}
 	return wake_ms;
 }

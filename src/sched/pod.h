@@ -71,6 +71,7 @@ struct shape {
 	struct sched_facts facts; // of the last failure
 	uint64_t facts_gen;       // of their last change, 0: none yet
 	int64_t told_ms;          // when its pods were told last
+	int64_t fresh_ms;         // until when its facts are not looked at for their numbers alone
 	struct tree_node *cursor; // next pod to be told of the facts
 	uint64_t apart_gen;       // sched->apart_gen when its pods were told
 	struct hold_cache *holds; // of one that asks for shares; NULL: nothing is known

@@ -7,6 +7,7 @@ import ssl
 import subprocess
 import tempfile
 import threading
+import time
 
 from harness import Process, free_port, program_of, wait_until
 
@@ -80,8 +81,8 @@ class ApiServer:
         return Connection(self)
 
     def create(self, path, objects, threads=4):
-        """Creates all; several connections, because one waits for each answer."""
-        queue, failures, lock = list(reversed(objects)), [], threading.Lock()
+        """Creates all; several connections, because one waits for each answer. When each was asked for."""
+        queue, failures, lock, asked = list(reversed(objects)), [], threading.Lock(), {}
 
         def work():
             try:
@@ -91,6 +92,7 @@ class ApiServer:
                         if not queue:
                             return
                         thing = queue.pop()
+                    asked[thing["metadata"]["name"]] = time.monotonic()
                     connection.ask("POST", path, thing)
             except Exception as error:
                 failures.append(error)
@@ -101,6 +103,7 @@ class ApiServer:
             worker.join()
         if failures:
             raise failures[0]
+        return asked
 
     def writes(self):
         """How many requests have changed something since the start."""

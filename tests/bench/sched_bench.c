@@ -3,6 +3,10 @@
 // then pods end and others come. A decision is the pod's arrival, the choice, and the event that
 // confirms the bind.
 //   sched-bench [--nodes N --gpus G | --nodes-file CSV] [--pods-file CSV] --decisions D
+//               [--running N] [--waiting N] [--held N]
+// --running: so many pods without GPUs run as well; --waiting: so many that fit nowhere stand in
+// front of the queue. --held N: no decisions, but the memory that N running pods take (one in three
+// with a GPU), and the peak while all of it is told a second time, as after a cut watch.
 // Files are openb's; a share of a GPU counts as a whole one. Without files nodes are equal and
 // pods ask for 1, 2, 4 or 8 GPUs and 16 different amounts of CPU.
 #include "base/arena.h"
@@ -32,7 +36,7 @@ struct bench {
 	struct live *live;
 	size_t live_count;
 	int64_t gpu_total, gpu_used;
-	uint64_t random, sequence;
+	uint64_t random, sequence, node_no;
 	uint64_t cpu_ns, decisions, binds, waits;
 	struct samples cpu, wall;
 };
@@ -65,8 +69,8 @@ static struct str text_of(struct bench *b, const char *prefix, uint64_t number)
 static void add_node(struct bench *b, struct ask size)
 {
 	static const struct str hostname = { "kubernetes.io/hostname", 22 };
-	static uint64_t number = 0;
-	const struct str name = text_of(b, "node", ++number);
+	const uint64_t number = ++b->node_no;
+	const struct str name = text_of(b, "node", number);
 	struct sched_label label = { hostname, name };
 	const struct sched_amount amounts[] = {
 		{ STR("cpu"), size.cpu_milli },
@@ -192,7 +196,10 @@ static void decide(struct bench *b, int64_t now_ms)
 	struct sched_decision decision;
 	const uint64_t wall_ns = clock_mono_ns(), cpu_ns = clock_cpu_ns();
 	sched_pod_set(b->sched, &pod);
-	const bool has_one = sched_next(b->sched, now_ms, &decision);
+	bool has_one;
+	do // others may have to be told why they wait
+		has_one = sched_next(b->sched, now_ms, &decision);
+	while (has_one && !str_eq(decision.uid, pod.uid));
 	const bool is_bind = has_one && decision.verb == SCHED_BIND;
 	if (is_bind)
 		confirm(b, &pod, &decision);
@@ -222,6 +229,113 @@ static void run(struct bench *b, int64_t decisions)
 	}
 }
 
+// ---- pods that are only there
+
+struct options {
+	const char *nodes_file, *pods_file;
+	int64_t nodes, gpus, decisions, running, waiting, held;
+};
+
+struct crowd {
+	const char *name;
+	int64_t gpus, priority;
+	bool is_bound;
+};
+
+// Every pod has labels and a namespace as pods of a Job have.
+static void add_pod(struct bench *b, const struct crowd *crowd, uint64_t number)
+{
+	char uid[NAME_BYTES], space[NAME_BYTES], job[NAME_BYTES], node[NAME_BYTES];
+	(void)snprintf(uid, sizeof uid, "%s-%06llu", crowd->name, (unsigned long long)number);
+	(void)snprintf(space, sizeof space, "team-%llu", (unsigned long long)number % 20);
+	(void)snprintf(job, sizeof job, "job-%llu", (unsigned long long)number / 4);
+	(void)snprintf(node, sizeof node, "node-%06llu",
+		       (unsigned long long)(1 + number % b->node_no));
+	struct sched_label labels[] = { { STR("app"), STR("train") }, { STR("job"), str_of(job) } };
+	struct sched_amount amounts[] = {
+		{ STR("cpu"), 1000 + 100 * (int64_t)(number % 8) },
+		{ STR("memory"), MIB },
+		{ STR("nvidia.com/gpu"), crowd->gpus },
+	};
+	struct sched_gpu_ask gpu = { STR("main"), SCHED_APP, crowd->gpus };
+	const struct sched_spec spec = { .amounts = amounts,
+					 .amount_count = crowd->gpus > 0 ? 3 : 2,
+					 .gpu_asks = &gpu,
+					 .gpu_ask_count = crowd->gpus > 0,
+					 .gpu_count = crowd->gpus };
+	const struct sched_pod_in pod = { .uid = str_of(uid),
+					  .namespace_ = str_of(space),
+					  .name = str_of(uid),
+					  .node = str_of(crowd->is_bound ? node : ""),
+					  .labels = { labels, ARRAY_COUNT(labels) },
+					  .priority = crowd->priority,
+					  .is_ours = true,
+					  .spec = &spec };
+	sched_pod_set(b->sched, &pod);
+}
+
+static void add_crowd(struct bench *b, const struct crowd *crowd, int64_t count)
+{
+	struct sched_decision decision;
+	for (int64_t i = 0; i < count; i++)
+		add_pod(b, crowd, (uint64_t)i);
+	while (sched_next(b->sched, 0, &decision))
+		if (decision.verb == SCHED_BIND)
+			measure_fail("a pod of the crowd fits");
+}
+
+// ---- memory
+
+static int64_t status_kib(const char *name)
+{
+	AUTO(buf_done) struct buf text = { 0 };
+	struct err err = { 0 };
+	struct str rest, line;
+	int64_t kib;
+	text.limit = FILE_MAX_BYTES;
+	if (fs_read("/proc/self/status", FILE_MAX_BYTES, &text, &err) != ERR_OK)
+		measure_fail("%s", err.text);
+	rest = buf_str(&text);
+	while (str_split_next(&rest, '\n', &line)) {
+		if (!str_starts(line, str_of(name)))
+			continue;
+		line = str_trim(str_slice(line, strlen(name), line.len));
+		if (str_ends(line, STR(" kB")) &&
+		    str_to_i64(str_slice(line, 0, line.len - 3), &kib))
+			return kib;
+	}
+	measure_fail("/proc/self/status does not say %s", name);
+}
+
+static void tell_all(struct bench *b, const struct options *options)
+{
+	static const struct crowd PLAIN = { "plain", 0, 0, true }, WITH_GPU = { "gpu", 1, 0, true };
+	b->node_no = 0;
+	arena_reset(b->arena); // the core has copies
+	for (int64_t i = 0; i < options->nodes; i++)
+		add_node(b, (struct ask){ 96000, 1048576, options->gpus });
+	add_crowd(b, &WITH_GPU, options->held / 3);
+	add_crowd(b, &PLAIN, options->held - options->held / 3);
+}
+
+static void report_memory(struct bench *b, const struct options *options)
+{
+	AUTO(buf_done) struct buf out = { 0 };
+	const int64_t before_kib = status_kib("VmRSS:");
+	tell_all(b, options);
+	const int64_t held_kib = status_kib("VmRSS:");
+	tell_all(b, options);
+	const char *broken = sched_check(b->sched);
+	if (broken != NULL)
+		measure_fail("invariant: %s", broken);
+	buf_printf(&out, "{\"nodes\":%lld,\"pods\":%zu,\"before_kib\":%lld",
+		   (long long)options->nodes, sched_counts_get(b->sched).bound,
+		   (long long)before_kib);
+	buf_printf(&out, ",\"held_kib\":%lld,\"peak_kib\":%lld}", (long long)held_kib,
+		   (long long)status_kib("VmHWM:"));
+	measure_print(&out);
+}
+
 static void report(struct bench *b)
 {
 	AUTO(buf_done) struct buf out = { 0 };
@@ -241,43 +355,67 @@ static void report(struct bench *b)
 	measure_print(&out);
 }
 
-int main(int argc, char **argv)
+static void read_options(int argc, char **argv, struct options *options)
 {
-	struct bench b = { .sched = sched_new(42), .arena = arena_new(1 << 30), .random = 42 };
-	const char *nodes_file = NULL, *pods_file = NULL;
-	int64_t nodes = 5000, gpus = 8, decisions = 50000;
+	const struct {
+		const char *name;
+		int64_t *value;
+	} NUMBERS[] = {
+		{ "--nodes", &options->nodes },         { "--gpus", &options->gpus },
+		{ "--decisions", &options->decisions }, { "--running", &options->running },
+		{ "--waiting", &options->waiting },     { "--held", &options->held },
+	};
 	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--nodes-file") == 0)
-			nodes_file = measure_value(argc, argv, &i);
+		size_t k = 0;
+		while (k < ARRAY_COUNT(NUMBERS) && strcmp(argv[i], NUMBERS[k].name) != 0)
+			k++;
+		if (k < ARRAY_COUNT(NUMBERS))
+			*NUMBERS[k].value = measure_number(argc, argv, &i);
+		else if (strcmp(argv[i], "--nodes-file") == 0)
+			options->nodes_file = measure_value(argc, argv, &i);
 		else if (strcmp(argv[i], "--pods-file") == 0)
-			pods_file = measure_value(argc, argv, &i);
-		else if (strcmp(argv[i], "--nodes") == 0)
-			nodes = measure_number(argc, argv, &i);
-		else if (strcmp(argv[i], "--gpus") == 0)
-			gpus = min_i64(measure_number(argc, argv, &i), SCHED_DEVICES_MAX);
-		else if (strcmp(argv[i], "--decisions") == 0)
-			decisions = measure_number(argc, argv, &i);
+			options->pods_file = measure_value(argc, argv, &i);
 		else
 			measure_fail("%s: no such option", argv[i]);
 	}
-	b.asks = measure_alloc(PODS_MAX, sizeof *b.asks);
-	b.specs = measure_alloc(PODS_MAX, sizeof *b.specs);
-	b.live = measure_alloc(PODS_MAX, sizeof *b.live);
-	if (nodes_file != NULL)
-		read_nodes(&b, nodes_file);
-	for (int64_t i = 0; nodes_file == NULL && i < nodes; i++)
-		add_node(&b, (struct ask){ 96000, 1048576, gpus });
-	if (pods_file != NULL)
-		read_asks(&b, pods_file);
+	options->gpus = min_i64(options->gpus, SCHED_DEVICES_MAX);
+}
+
+static void measure_decisions(struct bench *b, const struct options *options)
+{
+	static const struct crowd RUNNING = { "plain", 0, 0, true };
+	static const struct crowd WAITING = { "never", SCHED_DEVICES_MAX + 1, 1000, false };
+	b->asks = measure_alloc(PODS_MAX, sizeof *b->asks);
+	b->specs = measure_alloc(PODS_MAX, sizeof *b->specs);
+	b->live = measure_alloc(PODS_MAX, sizeof *b->live);
+	if (options->nodes_file != NULL)
+		read_nodes(b, options->nodes_file);
+	for (int64_t i = 0; options->nodes_file == NULL && i < options->nodes; i++)
+		add_node(b, (struct ask){ 96000, 1048576, options->gpus });
+	if (options->pods_file != NULL)
+		read_asks(b, options->pods_file);
 	else
-		make_asks(&b);
-	run(&b, decisions);
-	report(&b);
-	samples_done(&b.cpu);
-	samples_done(&b.wall);
-	free(b.asks);
-	free(b.specs);
-	free(b.live);
+		make_asks(b);
+	add_crowd(b, &RUNNING, options->running);
+	add_crowd(b, &WAITING, options->waiting);
+	run(b, options->decisions);
+	report(b);
+	samples_done(&b->cpu);
+	samples_done(&b->wall);
+	free(b->asks);
+	free(b->specs);
+	free(b->live);
+}
+
+int main(int argc, char **argv)
+{
+	struct bench b = { .sched = sched_new(42), .arena = arena_new(1 << 30), .random = 42 };
+	struct options options = { .nodes = 5000, .gpus = 8, .decisions = 50000 };
+	read_options(argc, argv, &options);
+	if (options.held > 0)
+		report_memory(&b, &options);
+	else
+		measure_decisions(&b, &options);
 	sched_free(b.sched);
 	arena_free(b.arena);
 	return 0;

@@ -25,6 +25,28 @@ def openb(bench):
     yield from figures("sched_openb", got, "openb's nodes and GPU pods, a share counted as a whole GPU")
 
 
+def memory(bench):
+    got = bench.measure("sched-bench", "--nodes", 2000, "--gpus", 8, "--held", 50000)
+    held = got["held_kib"] - got["before_kib"]
+    yield Figure("sched_memory", held / 1024, "MiB", note=f"{got['nodes']} nodes of 8 GPUs, {got['pods']} running pods, "
+                 "one in three with a GPU; what the core adds to its process")
+    yield Figure("sched_memory_again", (got["peak_kib"] - got["before_kib"]) / held, "of that",
+                 note="the peak while all nodes, devices and pods are told a second time")
+
+
+CROWDS = {"running": 50000, "waiting": 10000}
+
+
+def flat(bench):
+    def measure(*more):
+        got = bench.measure("sched-bench", "--nodes", 5000, "--gpus", 8, "--decisions", 20000, *more)
+        return got["cpu_ns"] / got["decisions"] / 1e3
+    alone = measure()
+    for crowd, count in CROWDS.items():
+        yield Figure(f"sched_flat_{crowd}", measure(f"--{crowd}", count), "us CPU/decision", peer="without them",
+                     peer_value=alone, note=f"{count} more pods {'run' if crowd == 'running' else 'wait in front for what no node has'}")
+
+
 def rows(name, reach):
     return {f"{name}_us": reach["us"], f"{name}_rate": reach["rate"], f"{name}_cpu_p99": reach["p99"],
             f"{name}_wall_p50": "", f"{name}_wall_p99": reach["p99"]}
@@ -35,4 +57,8 @@ GROUPS = [
           rows("sched_5000", {"us": "<= 50", "rate": ">= 20,000", "p99": "<= 1"}), large),
     Group("sched_openb", "decisions at openb's 1,213 nodes, 95 % full (TRACES)",
           rows("sched_openb", {"us": "<= 30", "rate": "", "p99": "<= 1"}), openb),
+    Group("sched_memory", "memory of the core at 2,000 nodes and 50,000 pods",
+          {"sched_memory": "<= 50", "sched_memory_again": "<= 1.3"}, memory),
+    Group("sched_flat", "decisions at 5,000 nodes with many more pods running, or waiting in vain",
+          {f"sched_flat_{crowd}": "ratio 1" for crowd in CROWDS}, flat),
 ]

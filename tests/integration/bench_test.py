@@ -18,7 +18,7 @@ def bench(*arguments, **environment):
 def test_list_names_groups_and_rows():
     done = bench("--list")
     assert done.returncode == 0, done.stderr
-    for name in ("billing_rate_cpu", "cli_start_p50", "agent_rss", "sched_5000_rate", "pod_scheduler_cpu",
+    for name in ("billing_rate_cpu", "cli_start_p50", "agent_rss", "sched_5000_rate", "pods_scheduler_cpu",
                  "gateway_cpu", "ledger_intake"):
         assert name in done.stdout.split()
 

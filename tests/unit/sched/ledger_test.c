@@ -255,6 +255,12 @@ static void test_numbers(struct check *c)
 	rig.now_ms = 5000;
 	expect(c, &rig, "wait q InsufficientResource:1(4 nvidia.com/gpu/1 nvidia.com/gpu)");
 	expect(c, &rig, "-");
+	rig.now_ms = 6000;
+	put_pod(&rig, "s", 1, ", priority: 1");
+	expect(c, &rig, "bind s n [7]");
+	expect(c, &rig, "-");
+	CHECK_INT(c, "nor is p looked at with each change, since it has nothing new",
+		  sched_wake_ms(rig.sched), 10000);
 	struct sched_explanation explanation;
 	CHECK(c, "explains", sched_explain(rig.sched, STR("default"), STR("q"), &explanation));
 	CHECK_INT(c, "position", explanation.position, 2);

@@ -116,7 +116,7 @@ void request_fill(struct call *call, struct request_spec *spec)
 	struct inventory *inventory = ARENA_NEW(call->arena, struct inventory);
 	ASSERT(inventory != NULL);
 	if (!view_inventory(call->api->objects, inventory))
-		inventory->count = 0;
+		inventory->count = inventory->mig_count = 0;
 	request_fill_share(spec, inventory);
 }
 
@@ -210,10 +210,11 @@ void handle_request_create(struct call *call)
 	}
 	request_fill(call, &spec);
 	call->object_name = name_of(call, &spec);
-	call->audit_detail = str_of(
-		arena_printf(call->arena, "name " STR_FMT " gpus %lld gpu_milli %lld pods %lld",
-			     STR_ARG(call->object_name), (long long)spec.gpu_count,
-			     (long long)spec.gpu_milli, (long long)request_pod_count(&spec)));
+	call->audit_detail = str_of(arena_printf(
+		call->arena,
+		"name " STR_FMT " gpus %lld gpu_milli %lld pods %lld mig \"" STR_FMT "\"",
+		STR_ARG(call->object_name), (long long)spec.gpu_count, (long long)spec.gpu_milli,
+		(long long)request_pod_count(&spec), STR_ARG(spec.mig_profile)));
 	if (request_find(call) != NULL) {
 		answer_taken(call);
 		return;
@@ -320,7 +321,7 @@ void handle_request_list(struct call *call)
 	struct str next = STR("");
 	if (count > page.limit)
 		next = page_row_token(call->arena, &rows[page.limit - 1].row);
-	rest_answer_list(call, items, next);
+	request_answer_page(call, items, next);
 }
 
 // ---- cancel

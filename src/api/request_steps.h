@@ -17,5 +17,7 @@ bool call_has_made(const struct call *call, const json_t *object);
 void request_fill(struct call *call, struct request_spec *spec);
 // Tenant, what exists, quota. False: answered.
 MUST_USE bool request_check(struct call *call, const struct request_spec *spec);
+// Answers with the page; with ?places=true where the scheduler has those that wait. Takes items.
+void request_answer_page(struct call *call, json_t *items, struct str next);
 // Sets "estimate" when a price book allows one.
 void request_put_estimate(struct call *call, const json_t *request, json_t *body);

@@ -166,11 +166,15 @@ static bool put_number(json_t *body, const char *key, const char *text)
 int verb_quota_check(struct cli *cli, int argc, char **argv)
 {
 	const char *gpus = NULL, *gpu_milli = NULL, *gpu_memory = NULL, *tenant = NULL, *cpu = NULL,
-		   *memory = NULL, *gang = NULL;
+		   *memory = NULL, *gang = NULL, *mig_profile = NULL;
 	struct cli_option options[] = {
-		{ "--gang", &gang, NULL, 0 },           { "--gpus", &gpus, NULL, 0 },
-		{ "--gpu-milli", &gpu_milli, NULL, 0 }, { "--gpu-memory", &gpu_memory, NULL, 0 },
-		{ "--tenant", &tenant, NULL, 0 },       { "--cpu", &cpu, NULL, 0 },
+		{ "--gpus", &gpus, NULL, 0 },
+		{ "--gpu-milli", &gpu_milli, NULL, 0 },
+		{ "--gang", &gang, NULL, 0 },
+		{ "--mig-profile", &mig_profile, NULL, 0 },
+		{ "--gpu-memory", &gpu_memory, NULL, 0 },
+		{ "--tenant", &tenant, NULL, 0 },
+		{ "--cpu", &cpu, NULL, 0 },
 		{ "--memory", &memory, NULL, 0 },
 	};
 	int count;
@@ -180,9 +184,12 @@ int verb_quota_check(struct cli *cli, int argc, char **argv)
 	if (!put_number(body, "gang", gang))
 		return cli_usage("quota check", "--gang N is a number of pods");
 	if (!put_number(body, "gpus", gpus) || !put_number(body, "gpu_milli", gpu_milli) ||
-	    (gpus == NULL && gpu_milli == NULL && gpu_memory == NULL))
+	    (gpus == NULL && gpu_milli == NULL && gpu_memory == NULL && mig_profile == NULL))
 		return cli_usage("quota check",
-				 "--gpus N is needed, or --gpu-milli N or --gpu-memory SIZE");
+				 "--gpus N is needed, or --gpu-milli N, --gpu-memory SIZE or "
+				 "--mig-profile NAME");
+	if (mig_profile != NULL)
+		(void)json_object_set_new(body, "mig_profile", json_string(mig_profile));
 	if (gpu_memory != NULL)
 		(void)json_object_set_new(body, "gpu_memory", json_string(gpu_memory));
 	if (cpu != NULL)

@@ -21,20 +21,23 @@ static const struct cli_verb verbs[] = {
 	  "[--duration 1h]\n    [--max-duration 2h] [--deadline 2026-12-31T18:00:00Z] [--env "
 	  "K=V]... [--tenant T]\n    [-f FILE] [-- "
 	  "ARGS...]\n  a share of one GPU instead of --gpus: --gpu-milli 250, --gpu-memory 10Gi, "
-	  "or both\n  so many pods, each with all of it, that start together: --gang N",
+	  "or both; one MIG device: --mig-profile 1g.10gb\n  so many pods, each with all of it, "
+	  "that start together: --gang N",
 	  verb_request_create },
 	{ "request list", "requests you may see", "gpuaas request list [--tenant T] [--state S]",
 	  verb_ps },
 	{ "request show", "one request", "gpuaas request show TENANT.NAME", verb_request_show },
-	{ "ps", "requests you may see", "gpuaas ps [--tenant T] [--state S]", verb_ps },
+	{ "ps", "requests you may see",
+	  "gpuaas ps [--tenant T] [--state S] [--wide]   (--wide: place in the queue and factors)",
+	  verb_ps },
 	{ "explain", "why something waits, and what would help",
 	  "gpuaas explain TENANT.NAME | NAMESPACE/POD", verb_explain },
 	{ "logs", "output of a request",
 	  "gpuaas logs TENANT.NAME [-f]   (-f: goes on until the request has ended)", verb_logs },
 	{ "cancel", "end a request", "gpuaas cancel TENANT.NAME", verb_cancel },
 	{ "quota check", "whether a request would fit, wait or be refused",
-	  "gpuaas quota check --gpus N|--gpu-milli N|--gpu-memory M [--gang N] [--cpu C] "
-	  "[--memory M] [--tenant T]",
+	  "gpuaas quota check --gpus N|--gpu-milli N|--gpu-memory M|--mig-profile P [--gang N] "
+	  "[--cpu C] [--memory M] [--tenant T]",
 	  verb_quota_check },
 	{ "queue", "what tenants' queues have, should have and had", "gpuaas queue", verb_queue },
 	{ "node list", "GPU nodes", "gpuaas node list", verb_node_list },

@@ -10,16 +10,24 @@
 enum { FILE_MAX_BYTES = 1024 * 1024, REPEATED_MAX = 64 };
 
 static const struct cli_column request_columns[] = {
-	{ "ID", "id" },           { "STATE", "state" },
-	{ "GPUS", "spec.gpus" },  { "MILLI", "spec.gpu_milli" },
-	{ "PODS", "spec.gang" },  { "CLASS", "spec.class" },
-	{ "NODE", "node" },       { "POSITION", "position" },
-	{ "CREATED", "created" }, { "STARTED", "started" },
-	{ "ENDED", "ended" },     { "REASON", "reason" },
+	{ "ID", "id" },
+	{ "STATE", "state" },
+	{ "GPUS", "spec.gpus" },
+	{ "MILLI", "spec.gpu_milli" },
+	{ "MIG", "spec.mig_profile" },
+	{ "PODS", "spec.gang" },
+	{ "CLASS", "spec.class" },
+	{ "NODE", "node" },
+	{ "POSITION", "position" },
+	{ "CREATED", "created" },
+	{ "STARTED", "started" },
+	{ "ENDED", "ended" },
+	{ "REASON", "reason" },
 };
 
 struct create_options {
-	const char *file, *tenant, *name, *class_, *gpus, *gpu_milli, *gpu_memory, *cpu, *memory;
+	const char *file, *tenant, *name, *class_, *gpus, *gpu_milli, *gpu_memory, *mig_profile;
+	const char *cpu, *memory;
 	const char *gang, *duration, *max_duration, *deadline, *image;
 	const char *models[REPEATED_MAX], *env[REPEATED_MAX];
 };
@@ -86,6 +94,7 @@ static void put_options(json_t *body, const struct create_options *o)
 		{ "name", o->name },
 		{ "class", o->class_ },
 		{ "gpu_memory", o->gpu_memory },
+		{ "mig_profile", o->mig_profile },
 		{ "cpu", o->cpu },
 		{ "memory", o->memory },
 		{ "duration", o->duration },
@@ -135,6 +144,7 @@ int verb_request_create(struct cli *cli, int argc, char **argv)
 		{ "--gpu-milli", &o.gpu_milli, NULL, 0 },
 		{ "--gang", &o.gang, NULL, 0 },
 		{ "--gpu-memory", &o.gpu_memory, NULL, 0 },
+		{ "--mig-profile", &o.mig_profile, NULL, 0 },
 		{ "--cpu", &o.cpu, NULL, 0 },
 		{ "--memory", &o.memory, NULL, 0 },
 		{ "--duration", &o.duration, NULL, 0 },
@@ -192,11 +202,61 @@ int verb_cancel(struct cli *cli, int argc, char **argv)
 	return print_request(cli, "cancel", "DELETE", argc, argv);
 }
 
+static const struct cli_column place_columns[] = {
+	{ "ID", "id" },
+	{ "STATE", "state" },
+	{ "CLASS", "spec.class" },
+	{ "POSITION", "position" },
+	{ "BELOW GUARANTEE", "queue.below_guarantee" },
+	{ "PRIORITY", "queue.priority" },
+	{ "SCORE", "queue.score" },
+	{ "FACTORS (VALUE x WEIGHT)", "factors_text" },
+	{ "NODE", "node" },
+};
+
+// The factors of one in a cell; those with weight 0 are switched off.
+static void put_factors(struct cli *cli, json_t *item)
+{
+	AUTO(buf_done) struct buf text = { .limit = 1024 };
+	size_t i;
+	json_t *factor;
+	json_array_foreach(json_at(item, "queue.factors"), i, factor)
+	{
+		if (json_int(factor, "weight", 0) == 0)
+			continue;
+		buf_printf(&text, "%s%s %s x %lld", text.len > 0 ? ", " : "",
+			   cli_plain(cli, json_text(factor, "name")),
+			   cli_cell(cli, factor, "value"),
+			   (long long)json_int(factor, "weight", 0));
+	}
+	if (text.len > 0 && buf_ok(&text))
+		(void)json_object_set_new(item, "factors_text", json_stringn(text.data, text.len));
+}
+
+static int show_places(struct cli *cli, const char *path)
+{
+	AUTO(json_decrefp) json_t *items = NULL;
+	int code = cli_call_pages(cli, path, &items);
+	size_t i;
+	json_t *item;
+	if (code != CLI_OK)
+		return code;
+	json_array_foreach(items, i, item)
+	{
+		if (cli->format == CLI_TABLE)
+			put_factors(cli, item);
+	}
+	cli_print(cli, items, place_columns, ARRAY_COUNT(place_columns));
+	return CLI_OK;
+}
+
 int verb_ps(struct cli *cli, int argc, char **argv)
 {
 	const char *tenant = NULL, *state = NULL;
+	bool is_wide = false;
 	struct cli_option options[] = { { "--tenant", &tenant, NULL, 0 },
-					{ "--state", &state, NULL, 0 } };
+					{ "--state", &state, NULL, 0 },
+					{ "--wide", NULL, &is_wide, 0 } };
 	int count;
 	if (!cli_options(cli, argc, argv, options, ARRAY_COUNT(options), &count))
 		return CLI_USAGE;
@@ -207,5 +267,8 @@ int verb_ps(struct cli *cli, int argc, char **argv)
 			cli,
 			arena_printf(cli->arena, "%s%sstate=", path, tenant == NULL ? "?" : "&"),
 			state, "");
+	if (is_wide)
+		return show_places(cli, arena_printf(cli->arena, "%s%splaces=true", path,
+						     strchr(path, '?') == NULL ? "?" : "&"));
 	return cli_show_pages(cli, path, request_columns, ARRAY_COUNT(request_columns));
 }

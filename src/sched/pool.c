@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/pool.h"
 
-#include "sched/core.h"
+#include "sched/parts.h"
 
 static struct str model_of(const struct node *node)
 {
@@ -22,4 +22,10 @@ struct str sched_pod_pool(const struct sched *sched, struct str uid)
 	if (pod != NULL && pod->node != NULL)
 		model = model_of(pod->node);
 	return model.len > 0 ? model : STR("unknown");
+}
+
+size_t sched_pod_position(const struct sched *sched, struct str namespace_, struct str name)
+{
+	const struct pod *pod = pod_find(sched, namespace_, name);
+	return pod == NULL || !tree_has(&pod->in_queue) ? 0 : tree_rank(&pod->in_queue) + 1;
 }

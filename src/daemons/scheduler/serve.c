@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the scheduler shows: /metrics, /healthz, /readyz, /explain/NAMESPACE/POD, /queues, and POST
-// /dry-run. The first three are open inside the cluster; what names pods, nodes and reasons is for
-// the server alone, by a token that both derive from the plan's key. People ask the server, which
-// checks their rights first.
+// What the scheduler shows: /metrics, /healthz, /readyz, /explain/NAMESPACE/POD, /queues; by POST
+// /dry-run and /places. The first three are open inside the cluster; what names pods, nodes and
+// reasons is for the server alone, by a token that both derive from the plan's key. People ask the
+// server, which checks their rights first.
 #include "base/timefmt.h"
 #include "daemons/scheduler/dryrun.h"
 #include "daemons/scheduler/evict.h"
 #include "daemons/scheduler/lengths.h"
 #include "daemons/scheduler/load.h"
+#include "daemons/scheduler/places.h"
 #include "daemons/scheduler/tenants.h"
 
 #include "net/http_server.h"
@@ -280,6 +281,18 @@ static void respond_queues(struct scheduler *s, struct http_exchange *exchange,
 	http_respond(exchange, buf_ok(&out) ? 200 : 500, "application/json", NULL, buf_str(&out));
 }
 
+static void respond_places(struct scheduler *s, struct http_exchange *exchange,
+			   const struct http_request *request)
+{
+	AUTO(buf_done) struct buf out = { .limit = 16 * 1024 * 1024 };
+	if (!may_ask(s, exchange, request))
+		return;
+	if (places_put(s, request->body, &out))
+		http_respond(exchange, 200, "application/json", NULL, buf_str(&out));
+	else
+		respond_error(exchange, 400, "name the pods: {\"pods\":[\"NAMESPACE/NAME\"]}");
+}
+
 static void respond_explain(struct scheduler *s, struct http_exchange *exchange,
 			    const struct http_request *request, struct str pod)
 {
@@ -317,6 +330,8 @@ static void on_request(void *arg, struct http_exchange *exchange,
 	if (str_eq_c(request->method, "POST") && str_eq_c(request->path, "/dry-run")) {
 		if (may_ask(s, exchange, request))
 			dryrun_begin(s, exchange, request);
+	} else if (str_eq_c(request->method, "POST") && str_eq_c(request->path, "/places")) {
+		respond_places(s, exchange, request);
 	} else if (!str_eq_c(request->method, "GET")) {
 		respond_error(exchange, 405, "only GET is served here");
 	} else if (str_eq_c(request->path, "/metrics")) {

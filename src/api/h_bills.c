@@ -19,11 +19,31 @@ static bool load_assets(struct call *call, struct assets *ret_assets)
 	       book_parse_assets(call->arena, json, ret_assets, &err) == ERR_OK;
 }
 
+// A MIG device costs its slices' part of a GPU that has the profile.
+static bool find_mig_part(struct call *call, const struct request_spec *spec,
+			  struct str models[REQUEST_MODELS_MAX], struct quote_request *quote,
+			  int64_t part[2])
+{
+	struct inventory *inventory = ARENA_NEW(call->arena, struct inventory);
+	ASSERT(inventory != NULL);
+	if (spec->mig_profile.len == 0)
+		return true;
+	if (!view_inventory(call->api->objects, inventory))
+		return false;
+	size_t count = inventory_mig_part(inventory, spec, models, part);
+	if (spec->model_count == 0) {
+		quote->models = models;
+		quote->model_count = count;
+	}
+	return count > 0;
+}
+
 void request_put_estimate(struct call *call, const json_t *request, json_t *body)
 {
 	struct request_spec spec;
 	struct assets assets;
-	int64_t nano;
+	struct str models[REQUEST_MODELS_MAX];
+	int64_t nano, part[2] = { 1, 1 };
 	if (!view_request_spec(request, &spec) || !load_assets(call, &assets))
 		return;
 	struct quote_request quote = {
@@ -33,10 +53,14 @@ void request_put_estimate(struct call *call, const json_t *request, json_t *body
 		.start_s = api_now_s(call->api),
 		.duration_s = spec.duration_s > 0 ? spec.duration_s : spec.max_duration_s,
 	};
-	if (quote.duration_s == 0 || !quote_nano(&assets, &quote, &nano))
+	if (quote.duration_s == 0 || !find_mig_part(call, &spec, models, &quote, part) ||
+	    !quote_nano(&assets, &quote, &nano))
 		return;
-	if (spec.gpu_milli > 0) // of the one
-		nano = nano / REQUEST_WHOLE_MILLI * spec.gpu_milli;
+	if (spec.gpu_milli > 0) { // of the one
+		part[0] = spec.gpu_milli;
+		part[1] = REQUEST_WHOLE_MILLI;
+	}
+	nano = nano / part[1] * part[0];
 	char text[MONEY_TEXT_BYTES];
 	json_t *estimate = json_object();
 	(void)json_object_set_new(estimate, "cost", json_string(money_format(nano, text)));

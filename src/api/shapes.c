@@ -176,8 +176,11 @@ static const struct schema_field request_fields[] = {
 	{ "message", SCHEMA_TEXT, .doc = "The same for people, with what to do." },
 	{ "user", SCHEMA_TEXT, .doc = "Who asked." },
 	{ "position", SCHEMA_INT,
-	  .doc = "Place in the queue for quota, 1 is next; absent when it does not wait for "
-		 "quota." },
+	  .doc = "Place in the queue for quota, 1 is next; of one that has passed it, and with "
+		 "places=true, in the queue for nodes." },
+	{ "queue", SCHEMA_ANY,
+	  .doc = "With places=true: {\"tenant\",\"below_guarantee\",\"priority\",\"score\","
+		 "\"factors\"}, its place among others." },
 	{ "estimate", SCHEMA_ANY,
 	  .doc = "Cost up to its duration: {\"cost\":\"1.25\",\"currency\":\"EUR\"}; absent "
 		 "without a price book." },

@@ -67,6 +67,7 @@ static json_t *spec_view(const json_t *request)
 	if (json_array_size(json_object_get(spec, "gpuModels")) > 0)
 		copy(out, "gpu_models", spec, "gpuModels");
 	copy(out, "gpu_milli", spec, "gpuMilli");
+	copy(out, "mig_profile", spec, "migProfile");
 	copy(out, "gpu_memory", spec, "gpuMemory");
 	copy(out, "duration", spec, "durationSeconds");
 	copy(out, "max_duration", spec, "maxDurationSeconds");
@@ -204,34 +205,4 @@ void view_node_details(json_t *out, const json_t *node, const json_t *host)
 	(void)json_object_set_new(out, "schedulable", json_boolean(!node_is_cordoned(host)));
 	if (text != NULL && json_parse(str_of(json_string_value(text)), &upgrade, NULL) == ERR_OK)
 		(void)json_object_set_new(out, "upgrade", upgrade);
-}
-
-static int64_t count_shared(const json_t *devices)
-{
-	int64_t shared = 0;
-	json_t *device;
-	size_t i;
-	json_array_foreach(devices, i, device) shared += json_int(device, "milli", 0) > 0 ? 1 : 0;
-	return shared;
-}
-
-bool view_inventory(const struct objects *objects, struct inventory *ret_inventory)
-{
-	json_t *node;
-	ret_inventory->count = 0;
-	for (size_t i = 0; objects_next(objects, OBJECT_NODE, &i, &node);) {
-		const json_t *devices = json_at(node, "status.devices");
-		const json_t *first = json_array_get(devices, 0);
-		int64_t shared = count_shared(devices);
-		struct inventory_row row = {
-			.model = json_text(first, "model"),
-			.gpus_per_node = (int64_t)json_array_size(devices) - shared,
-			.shared_per_node = shared,
-			.gpu_memory_mib = json_int(first, "memoryMiB", 0),
-			.nodes = 1,
-		};
-		if (row.gpus_per_node + shared > 0 && !inventory_add(ret_inventory, &row))
-			return false;
-	}
-	return true;
 }

@@ -101,6 +101,8 @@ json_t *view_request_object(const struct request_spec *spec, const json_t *body,
 	put_text(out, "class", str_of(request_class_name(spec->class_)));
 	if (spec->gpu_count > 0)
 		put_int(out, "gpus", spec->gpu_count);
+	else if (spec->mig_profile.len > 0)
+		put_text(out, "migProfile", spec->mig_profile);
 	else
 		put_int(out, "gpuMilli", spec->gpu_milli);
 	if (spec->gang > 0)
@@ -144,6 +146,7 @@ bool view_request_spec(const json_t *request, struct request_spec *ret_spec)
 		.class_ = request_class_of(json_text(in, "class")),
 		.gpu_count = json_int(in, "gpus", 0),
 		.gpu_milli = json_int(in, "gpuMilli", 0),
+		.mig_profile = json_text(in, "migProfile"),
 		.gang = min_i64(max_i64(json_int(in, "gang", 0), 0), REQUEST_GANG_MAX),
 		.gpu_memory_mib = schema_get_bytes(in, "gpuMemory", 0) >> 20,
 		.cpu_milli = schema_get_cpu_milli(in, "cpu", 1000),
@@ -165,7 +168,8 @@ bool view_request_spec(const json_t *request, struct request_spec *ret_spec)
 				(struct str){ json_string_value(model), json_string_length(model) };
 	}
 	*ret_spec = spec;
-	return (spec.gpu_count > 0) != (spec.gpu_milli > 0) && spec.image.len > 0;
+	int asked = (spec.gpu_count > 0) + (spec.gpu_milli > 0) + (spec.mig_profile.len > 0);
+	return asked == 1 && spec.image.len > 0;
 }
 
 static const char *const phase_names[] = { "Pending", "Running", "Succeeded", "Failed",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/quota.h"
 
+#include "gpu/mig.h"
 #include "gpu/share.h"
 
 #include <inttypes.h>
@@ -11,8 +12,10 @@ static const char what_to_do[] = "; ask for at most that, or have the quota rais
 struct quota_amount quota_need_of(const struct request_spec *spec)
 {
 	int64_t pods = request_pod_count(spec);
+	int64_t milli = spec->mig_profile.len > 0 ? mig_profile_milli(spec->mig_profile)
+						  : spec->gpu_milli;
 	return (struct quota_amount){ .gpus = pods * spec->gpu_count,
-				      .gpu_milli = pods * spec->gpu_milli,
+				      .gpu_milli = pods * milli,
 				      .cpu_milli = pods * spec->cpu_milli,
 				      .memory_bytes = pods * spec->memory_bytes,
 				      .pods = pods };

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/request.h"
 
+#include "gpu/mig.h"
 #include "gpu/model.h"
 #include "gpu/share.h"
+#include "policy/request_mig.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,6 +29,8 @@ static const struct schema_field request_fields[] = {
 	{ "gang", SCHEMA_INT, .min = 2, .max = REQUEST_GANG_MAX,
 	  .doc = "So many pods, each with all that is asked for, that start together or not at "
 		 "all; absent: one pod." },
+	{ "mig_profile", SCHEMA_TEXT, .min = 1, .max = GPU_PROFILE_BYTES - 1,
+	  .doc = "One MIG device of this profile, as 1g.10gb, in place of GPUs." },
 	{ "gpu_models", SCHEMA_TEXTS, .min = 1, .max = REQUEST_MODELS_MAX,
 	  .doc = "GPU models of which any will do; absent: every model." },
 	{ "gpu_memory", SCHEMA_BYTES, .min = 1, .max = GPU_MEMORY_MAX_BYTES,
@@ -63,6 +67,7 @@ static const struct schema_field object_fields[] = {
 	{ "gpus", SCHEMA_INT, .min = 1, .max = GPUS_MAX, .doc = "whole GPUs" },
 	{ "gpuMilli", SCHEMA_INT, .min = 1, .max = SHARE_WHOLE_MILLI, .doc = "a share" },
 	{ "gang", SCHEMA_INT, .min = 2, .max = REQUEST_GANG_MAX, .doc = "pods" },
+	{ "migProfile", SCHEMA_TEXT, .min = 1, .max = GPU_PROFILE_BYTES - 1, .doc = "a slice" },
 	{ "gpuModels", SCHEMA_TEXTS, .max = REQUEST_MODELS_MAX },
 	{ "gpuMemory", SCHEMA_BYTES, .min = 1, .max = GPU_MEMORY_MAX_BYTES },
 	{ "cpu", SCHEMA_CPU, .min = 1, .max = CPU_MAX_MILLI },
@@ -180,10 +185,16 @@ static err_status check_image(struct str image, struct schema_fault *ret_fault, 
 	return ERR_OK;
 }
 
-// Whole GPUs or a share of one, by thousandths, memory or both.
+// Whole GPUs, a share of one, by thousandths, memory or both, or a MIG device.
 static err_status check_gpus(const struct request_spec *spec, struct schema_fault *ret_fault,
 			     struct err *err)
 {
+	const char *field = "";
+	struct err why = { 0 };
+	if (spec->mig_profile.len > 0)
+		return request_mig_check_alone(spec, &field, &why) == ERR_OK
+			       ? ERR_OK
+			       : fault_of(ret_fault, field, err, why.text);
 	if (spec->gpu_count > 0 && spec->gpu_milli > 0)
 		return fault_of(ret_fault, "gpu_milli", err,
 				"gpu_milli: a request is for whole GPUs or for a share of one, not "
@@ -191,7 +202,8 @@ static err_status check_gpus(const struct request_spec *spec, struct schema_faul
 	if (spec->gpu_count == 0 && spec->gpu_milli == 0 && spec->gpu_memory_mib == 0)
 		return fault_of(
 			ret_fault, "gpus", err,
-			"gpus is needed, or for a share of one GPU gpu_milli or gpu_memory");
+			"gpus is needed, or for a share of one GPU gpu_milli or gpu_memory, or "
+			"mig_profile");
 	return ERR_OK;
 }
 
@@ -206,6 +218,7 @@ err_status request_parse(const json_t *body, struct request_spec *ret_spec,
 		.gpu_count = json_int(body, "gpus", 0),
 		.gpu_milli = json_int(body, "gpu_milli", 0),
 		.gang = json_int(body, "gang", 0),
+		.mig_profile = json_text(body, "mig_profile"),
 		.gpu_memory_mib = schema_get_bytes(body, "gpu_memory", 0) >> 20,
 		.cpu_milli = schema_get_cpu_milli(body, "cpu", 1000),
 		.memory_bytes = schema_get_bytes(body, "memory", INT64_C(1) << 30),
@@ -231,6 +244,15 @@ err_status request_parse(const json_t *body, struct request_spec *ret_spec,
 	return ERR_OK;
 }
 
+static size_t count_asked(const json_t *spec)
+{
+	static const char *const names[] = { "gpus", "gpuMilli", "migProfile" };
+	size_t count = 0;
+	for (size_t i = 0; i < ARRAY_COUNT(names); i++)
+		count += json_object_get(spec, names[i]) != NULL ? 1 : 0;
+	return count;
+}
+
 err_status request_check_object(const json_t *spec, struct err *err)
 {
 	size_t i;
@@ -238,9 +260,12 @@ err_status request_check_object(const json_t *spec, struct err *err)
 	if (schema_check(&object_schema, spec, NULL, err) != ERR_OK ||
 	    check_image(json_text(spec, "image"), NULL, err) != ERR_OK)
 		return ERR_INVALID;
-	if ((json_object_get(spec, "gpus") == NULL) == (json_object_get(spec, "gpuMilli") == NULL))
+	if (count_asked(spec) != 1)
 		return err_set(err, ERR_INVALID,
-			       "one of gpus and gpuMilli is needed, and not both of them");
+			       "one of gpus, gpuMilli and migProfile is needed, and only one");
+	struct str profile = json_text(spec, "migProfile");
+	if (profile.len > 0 && mig_profile_slices(profile) == 0)
+		return err_set(err, ERR_INVALID, "migProfile is a name such as 1g.10gb");
 	json_array_foreach(json_object_get(spec, "gpuModels"), i, item)
 	{
 		if (!is_model((struct str){ json_string_value(item), json_string_length(item) }))
@@ -284,7 +309,7 @@ bool inventory_add(struct inventory *inventory, const struct inventory_row *row)
 	return true;
 }
 
-static bool wants_model(const struct request_spec *spec, struct str model)
+bool request_wants_model(const struct request_spec *spec, struct str model)
 {
 	for (size_t i = 0; i < spec->model_count; i++) {
 		if (gpu_model_matches(spec->models[i], model))
@@ -311,11 +336,11 @@ static void describe(const struct inventory *inventory, char *out, size_t out_by
 void request_fill_share(struct request_spec *spec, const struct inventory *inventory)
 {
 	int64_t smallest_mib = 0;
-	if (spec->gpu_count > 0 || spec->gpu_milli > 0)
+	if (spec->gpu_count > 0 || spec->gpu_milli > 0 || spec->mig_profile.len > 0)
 		return;
 	for (size_t i = 0; i < inventory->count; i++) {
 		const struct inventory_row *row = &inventory->rows[i];
-		bool suits = row->shared_per_node > 0 && wants_model(spec, row->model) &&
+		bool suits = row->shared_per_node > 0 && request_wants_model(spec, row->model) &&
 			     row->gpu_memory_mib >= spec->gpu_memory_mib;
 		if (suits && (smallest_mib == 0 || row->gpu_memory_mib < smallest_mib))
 			smallest_mib = row->gpu_memory_mib;
@@ -331,7 +356,7 @@ int64_t request_pod_count(const struct request_spec *spec) { return max_i64(spec
 static int64_t pods_of_row(const struct request_spec *spec, const struct inventory_row *row)
 {
 	int64_t a_node = 0;
-	if (!wants_model(spec, row->model) || row->gpu_memory_mib < spec->gpu_memory_mib)
+	if (!request_wants_model(spec, row->model) || row->gpu_memory_mib < spec->gpu_memory_mib)
 		return 0;
 	if (spec->gpu_count > 0) {
 		a_node = row->gpus_per_node / spec->gpu_count;
@@ -367,7 +392,7 @@ static err_status check_share(const struct request_spec *spec, const struct inve
 	int64_t most_mib = -1;
 	for (size_t i = 0; i < inventory->count; i++) {
 		const struct inventory_row *row = &inventory->rows[i];
-		if (row->shared_per_node > 0 && wants_model(spec, row->model))
+		if (row->shared_per_node > 0 && request_wants_model(spec, row->model))
 			most_mib = max_i64(most_mib, row->gpu_memory_mib);
 	}
 	if (inventory->count == 0 || (most_mib >= 0 && most_mib >= spec->gpu_memory_mib))
@@ -389,7 +414,7 @@ static err_status check_whole(const struct request_spec *spec, const struct inve
 	bool has_model = false;
 	for (size_t i = 0; i < inventory->count; i++) {
 		const struct inventory_row *row = &inventory->rows[i];
-		if (!wants_model(spec, row->model))
+		if (!request_wants_model(spec, row->model))
 			continue;
 		has_model = true;
 		most_memory_mib = max_i64(most_memory_mib, row->gpu_memory_mib);
@@ -418,6 +443,8 @@ static err_status check_whole(const struct request_spec *spec, const struct inve
 err_status request_check_possible(const struct request_spec *spec,
 				  const struct inventory *inventory, struct err *err)
 {
+	if (spec->mig_profile.len > 0)
+		return request_mig_check_possible(spec, inventory, err);
 	err_status status = spec->gpu_count > 0 ? check_whole(spec, inventory, err)
 						: check_share(spec, inventory, err);
 	return status == ERR_OK ? check_gang(spec, inventory, err) : status;

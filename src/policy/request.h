@@ -14,6 +14,7 @@ enum {
 	REQUEST_ENV_MAX = 64,
 	REQUEST_ID_BYTES = TENANT_NAME_MAX + 1 + REQUEST_NAME_MAX + 1,
 	INVENTORY_MAX = 256,
+	INVENTORY_MIGS_MAX = 128,
 	REQUEST_WHOLE_MILLI = 1000, // of one GPU
 	REQUEST_GANG_MAX = 1024,    // pods
 };
@@ -27,9 +28,10 @@ typedef enum request_class {
 struct request_spec {
 	struct str name; // may be empty: the server makes one
 	request_class class_;
-	int64_t gpu_count; // whole ones; 0: a share
-	int64_t gpu_milli; // of one GPU; 0: whole ones
-	int64_t gang;      // pods that start together, each with all of this; 0: it is one pod
+	int64_t gpu_count;      // whole ones; 0: a share
+	int64_t gpu_milli;      // of one GPU; 0: whole ones
+	int64_t gang;           // pods that start together, each with all of this; 0: it is one pod
+	struct str mig_profile; // one MIG device of it in place of GPUs; empty: none
 	struct str models[REQUEST_MODELS_MAX]; // any of them, as in gpu/model.h; none: every model
 	size_t model_count;
 	int64_t gpu_memory_mib; // of one GPU at least, or of the share; 0: any
@@ -51,9 +53,19 @@ struct inventory_row {
 	int64_t shared_per_node; // beside the whole ones, that are given in shares
 };
 
+// MIG devices of one profile on GPUs of one model.
+struct inventory_mig {
+	struct str profile, model;
+	int64_t offered;              // such devices there are, each by the name of its profile
+	int64_t gpus;                 // that could have them
+	int64_t slices, board_slices; // for compute; 0: not told
+};
+
 struct inventory {
 	struct inventory_row rows[INVENTORY_MAX];
 	size_t count;
+	struct inventory_mig migs[INVENTORY_MIGS_MAX];
+	size_t mig_count;
 };
 
 extern const struct schema request_schema;
@@ -75,6 +87,16 @@ MUST_USE err_status request_check_possible(const struct request_spec *spec,
 MUST_USE bool inventory_add(struct inventory *inventory, const struct inventory_row *row);
 
 int64_t request_pod_count(const struct request_spec *spec);
+// The same of MIG devices.
+MUST_USE bool inventory_add_mig(struct inventory *inventory, const struct inventory_mig *mig);
+// Compute slices of a profile by its name, 0: no profile; and its name as a resource.
+uint32_t inventory_mig_slices(struct str profile);
+void inventory_mig_resource(struct str profile, char *out, size_t out_bytes);
+// What a MIG device is of a GPU at most, as a fraction, on the GPUs that have the profile and are
+// of the request's models; their models go into ret_models. Returns how many; 0: there are none.
+size_t inventory_mig_part(const struct inventory *inventory, const struct request_spec *spec,
+			  struct str ret_models[REQUEST_MODELS_MAX], int64_t ret_part[2]);
+
 const char *request_class_name(request_class class_);
 request_class request_class_of(struct str name); // of another name: experiment
 // "TENANT.NAME" into out; the id is unique because DNS labels hold no dots.

@@ -3,6 +3,7 @@ would take it is refused, and no label value leaves the node in between."""
 import json
 import re
 
+import gateway
 import pytest
 from conftest import installed, wait_for
 
@@ -38,7 +39,9 @@ def configured(cluster):
     plugin = {"configs": {"mixed": "version: v1\nflags: {migStrategy: mixed}\n"}, "default": "mixed"}
     layouts = {name: [{"devices": [0], "mig-enabled": True, "mig-devices": devices}] for name, devices in LAYOUTS.items()}
     layouts[OFF] = [{"devices": "all", "mig-enabled": False, "mig-devices": {}}]
-    values = {"agent": {"mig": {"manage": True}, "devicePlugin": plugin}, "server": {"deadGpus": {"evict": True, "after": "3s"}}}
+    # A fault of a device lasts long enough to be told, acted upon and seen.
+    agent = {"mig": {"manage": True}, "devicePlugin": plugin, "config": {"health": {"holdOffS": 30}}}
+    values = {"agent": agent, "server": {"deadGpus": {"evict": True, "after": "1s"}}}
     with installed(cluster, values, NAMESPACE) as undo:
         undo.callback(cluster.kubectl, "delete", "gpupolicy", "layouts")
         cluster.apply(json.dumps({"apiVersion": "gpuaas.io/v1alpha1", "kind": "GPUPolicy", "metadata": {"name": "layouts"},
@@ -169,7 +172,6 @@ def test_pods_leave_one_dead_device_alone(configured):
     calm = wait_for("bystander runs", lambda: device_of(cluster, "bystander"))
     part = parts(cluster)[uuid]
     try:
-        cluster.control(NODE, "recovery 0 1")
         cluster.control(NODE, f"xid 0 48 {part['gpuInstance']} {part['computeInstance']}")
         fault = wait_for("its fault is told", lambda: parts(cluster)[uuid].get("fault", {}).get("pods") and parts(cluster)[uuid]["fault"])
         assert fault["dead"] and [p["uid"] for p in fault["pods"]] == [uid], fault
@@ -184,6 +186,33 @@ def test_pods_leave_one_dead_device_alone(configured):
     wait_for("it goes on when the device is back", lambda: device_of(cluster, "unlucky"), 120)
     cluster.kubectl("-n", NAMESPACE, "delete", "jobs", "--all")
     wait_for("their pods have ended", lambda: not cluster.json("-n", NAMESPACE, "get", "pods")["items"])
+
+
+def check_slice_of_a_tenant(cluster, admin):
+    wait_for("the quota counts the profile", lambda: "requests.nvidia.com/mig-1g.10gb" in cluster.kubectl_try(
+        "get", "resourcequota", "-n", "slices", "gpuaas", "-o", "json").stdout)
+    path = "/v1/tenants/slices/requests"
+    made = admin.post(path, {"name": "one", "mig_profile": "1g.10gb", "image": "testbed.local/busybox:1", "cpu": "10m",
+                             "command": ["sh", "-c"], "args": ["ls /dev/nvidia-caps; ls /run/gpuaas-emu; sleep 5"]})
+    assert made["spec"]["mig_profile"] == "1g.10gb" and "gpus" not in made["spec"]
+    wait_for("it has ended", lambda: admin.get("/v1/requests/slices.one")["state"] == "Succeeded", 120)
+    log = admin.call("GET", "/v1/requests/slices.one/logs", accept="text/plain").decode()
+    assert len(set(re.findall(r"MIG-[0-9a-f-]{36}", log))) == 1 and not re.findall(r"gpu-\d+\.sock", log), log
+    assert len(re.findall(r"^nvidia-cap\d+$", log, re.M)) == 2, log
+    wait_for("its bound event", lambda: {(e["profile"], e["share"]["num"], e["share"]["den"])
+                                        for e in cluster.events("slices", "bound")} == {("1g.10gb", 1, 7)})
+    with pytest.raises(gateway.Problem, match="could have"):
+        admin.post(path, {"mig_profile": "7g.80gb", "image": "x.y/z:1"})
+
+
+def test_a_request_for_a_slice(configured):
+    """From the service to the bound event: one device of the profile, told by its slices."""
+    cluster, admin = configured, configured.admin()
+    admin.post("/v1/tenants", {"name": "slices", "quota": {"gpus": 1, "cpu": "8", "memory": "8Gi", "pods": 5}})
+    try:
+        check_slice_of_a_tenant(cluster, admin)
+    finally:
+        admin.call("DELETE", "/v1/tenants/slices")
 
 
 def waiter(name, namespace=NAMESPACE, **spec):

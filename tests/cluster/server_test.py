@@ -407,6 +407,92 @@ def test_what_no_node_can_run_is_refused(server, red):
     assert server.post("/v1/quota:check", {**BODY, "gpu_models": ["A100"]}, token=red).json["state"] == "fits"
 
 
+def gpu_node(cluster, name, devices):
+    """A GPUNode as its agent writes it; made and deleted with its node."""
+    cluster.kubectl("apply", "-f", "-", given=json.dumps({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}))
+    path, _ = node_token(cluster, name, None)
+    agent = ("--kubeconfig", str(path))
+    cluster.kubectl(*agent, "create", "-f", "-", given=json.dumps(
+        {"apiVersion": "gpuaas.io/v1alpha1", "kind": "GPUNode", "metadata": {"name": name}, "spec": {}}))
+    cluster.kubectl(*agent, "patch", "gpunode", name, "--subresource=status", "--type=merge", "-p",
+                    json.dumps({"status": {"devices": devices}}))
+
+
+def a100(index, mig=()):
+    device = {"uuid": f"GPU-{index}", "index": index, "minor": index, "model": "A100-SXM4-80GB", "memoryMiB": 81920,
+              "migCapable": True, "migProfiles": ["1g.10gb", "1g.10gb+me", "2g.20gb", "3g.40gb", "7g.80gb"], "healthy": True}
+    if not mig:
+        return {**device, "resource": "nvidia.com/gpu"}
+    return {**device, "migEnabled": True, "mig": [
+        {"uuid": f"MIG-{index}-{i}", "profile": p, "resource": f"nvidia.com/mig-{p}", "healthy": True} for i, p in enumerate(mig)]}
+
+
+def test_mig_devices_by_request_and_by_quota(cluster, server, red):
+    gpu_node(cluster, "m1", [a100(0), a100(1, ("1g.10gb", "1g.10gb", "2g.20gb"))])
+    hard = wait_for("the quota counts profiles", lambda: (
+        h := cluster.json("-n", "red", "get", "resourcequota", "gpuaas")["spec"]["hard"]).get("requests.nvidia.com/mig-1g.10gb") and h)
+    assert hard["requests.nvidia.com/mig-1g.10gb"] == "28" and hard["requests.nvidia.com/mig-7g.80gb"] == "4"
+    assert hard["requests.nvidia.com/mig-1g.10gb.me"] == "28" and "requests.nvidia.com/mig-1g.5gb" not in hard
+    dry = ("apply", "--dry-run=server", "-f", "-")
+    mine = pod_with(asks("nvidia.com/mig-1g.10gb"))
+    wait_for("what is counted may be asked for", lambda: cluster.kubectl(*dry, given=mine, check=False).returncode == 0)
+    assert "which quotas count" in cluster.refused(*dry, given=pod_with(asks("nvidia.com/mig-1g.5gb")))
+    assert "need schedulerName" in cluster.refused(*dry, given=pod_with(asks("nvidia.com/mig-1g.10gb", scheduler="default-scheduler")))
+
+    def ask(profile, **more):
+        return server.post("/v1/tenants/red/requests", {"mig_profile": profile, "image": "x.y/z:1", **more})
+
+    node = {"id": "m1", "gpus": [{"id": f"GPU-{i}", "model": "A100-SXM4-80GB"} for i in (0, 1)], "cost": "200600", "salvage": "18000",
+            "in_service": "2025-01-01T00:00:00Z", "life_years": 50, "amortization": "straight-line", "node_to_gpu": "equal"}
+    assert server.post("/v1/assets", {"currency": "EUR", "assets": [node]}).status in (200, 201)
+    made = ask("2g.20gb", name="slice", duration="1h")
+    whole = server.post("/v1/tenants/red/requests", {"gpus": 1, "name": "whole", "image": "x.y/z:1", "duration": "1h"}).json
+    assert server.call("DELETE", "/v1/requests/red.whole").status == 202
+    assert abs(float(made.json["estimate"]["cost"]) * 7 / 2 / float(whole["estimate"]["cost"]) - 1) < 1e-3
+    assert made.status == 201 and made.json["spec"]["mig_profile"] == "2g.20gb", made
+    job = wait_for("a Job", lambda: cluster.kubectl("-n", "red", "get", "job", "slice", "-o", "json", check=False).stdout)
+    limits = json.loads(job)["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
+    assert limits["nvidia.com/mig-2g.20gb"] == "1" and "nvidia.com/gpu" not in limits and "gpuaas.io/gpu-milli" not in limits
+    assert server.get("/v1/tenants/red").json["usage"]["gpu_milli"] == 285
+    for profile, said in (("3g.40gb", "could have"), ("4g.24gb", "no such GPU has a MIG profile"), ("9g.1gb", "such as")):
+        answer = ask(profile)
+        assert answer.status in (400, 422) and said in answer.json["detail"], answer
+    assert "1g.10gb, 2g.20gb" in ask("3g.40gb").json["detail"]
+    for wrong in ({"gpus": 1}, {"gpu_milli": 5}, {"gpu_memory": "1Gi"}):
+        assert ask("1g.10gb", **wrong).status == 400, wrong
+    assert ask("1g.10gb", gpu_models=["H100"]).status == 422
+    check = server.post("/v1/quota:check?tenant=red", {"mig_profile": "7g.80gb", "image": "x.y/z:1"}).json
+    assert check["state"] == "refused" and check["reasons"][0]["code"] == "Impossible"
+    assert server.post("/v1/quota:check?tenant=red", {"mig_profile": "1g.10gb", "image": "x.y/z:1"}).json["state"] == "fits"
+    assert server.post("/v1/quota:check?tenant=red", {"gpus": 4, "image": "x.y/z:1"}).json["state"] == "waits"
+    both = {"apiVersion": "gpuaas.io/v1alpha1", "kind": "GPURequest", "metadata": {"name": "both", "namespace": "red"},
+            "spec": {"image": "x.y/z:1", "gpuMilli": 5, "migProfile": "1g.10gb"}}
+    assert "only one" in cluster.refused(*dry, given=json.dumps(both))
+    assert server.call("DELETE", "/v1/requests/red.slice").status == 202
+    wait_for("it is cancelled", lambda: request_state(server, "slice")["state"] == "Cancelled")
+    cluster.kubectl("delete", "gpunode/m1", "node/m1")
+    wait_for("its node has gone", lambda: len(server.get("/v1/nodes").json["items"]) == 1)
+
+
+def test_a_gang_is_one_request(cluster, server, red):
+    path = "/v1/tenants/red/requests"
+    answer = server.post(path, {**BODY, "gpus": 4, "gang": 3}, token=red)
+    assert (answer.status, answer.code) == (422, "impossible") and "hold 2 such pods" in answer.json["detail"]
+    assert server.post("/v1/quota:check", {**BODY, "gpus": 1, "gang": 5}, token=red).json["state"] == "refused"
+    made = server.post(path, {**BODY, "gpus": 1, "gang": 2, "name": "pair"}, token=red)
+    assert made.status == 201 and made.json["spec"]["gang"] == 2
+    job = wait_for("its Job", lambda: cluster.kubectl("-n", "red", "get", "job", "pair", "-o", "json",
+                                                      check=False).stdout)
+    spec = json.loads(job)["spec"]
+    assert (spec["parallelism"], spec["completions"], spec["completionMode"]) == (2, 2, "Indexed")
+    assert spec["template"]["metadata"]["annotations"]["gpuaas.io/gang"] == "pair"
+    assert "only cancel" in cluster.refused("-n", "red", "patch", "gpurequest", "pair", "--type=merge", "-p",
+                                            '{"spec":{"gang":3}}')
+    assert server.call("DELETE", "/v1/requests/red.pair", token=red).status == 202
+    wait_for("it is cancelled", lambda: request_state(server, "pair")["state"] == "Cancelled")
+    wait_for("its Job is gone", lambda: cluster.kubectl("-n", "red", "get", "job", "pair", check=False).returncode)
+
+
 def test_a_request_from_its_job_to_its_end(cluster, server, red):
     path = "/v1/tenants/red/requests"
     made = server.post(path, {**BODY, "name": "first", "gpu_models": ["A100-80"]}, token=red)

@@ -169,10 +169,10 @@ static json_t *annotations_of(const struct request_spec *spec)
 		(void)snprintf(text, sizeof text, "%lld", (long long)spec->duration_s);
 		put_text(notes, "gpuaas.io/duration", str_of(text));
 	}
-	if (spec->gang > 0) // the Job says of how many
-		put_text(notes, "gpuaas.io/gang", spec->name);
 	if (spec->deadline.len > 0)
 		put_text(notes, "gpuaas.io/deadline", spec->deadline);
+	if (spec->gang > 0) // the Job says of how many
+		put_text(notes, "gpuaas.io/gang", spec->name);
 	return notes;
 }
 
@@ -191,13 +191,16 @@ static void put_share_memory(json_t *both, int64_t memory_mib)
 // so the kubelet can give them CPUs of their own.
 static json_t *resources_of(const struct request_spec *spec)
 {
-	bool is_share = spec->gpu_count == 0;
-	const char *gpu = is_share ? SHARE_MILLI_RESOURCE : "nvidia.com/gpu";
-	char cpu[24], memory[24], gpus[24];
+	bool is_mig = spec->mig_profile.len > 0, is_share = spec->gpu_count == 0 && !is_mig;
+	char cpu[24], memory[24], gpus[24], mig[64];
+	const char *gpu = is_share ? SHARE_MILLI_RESOURCE : is_mig ? mig : "nvidia.com/gpu";
+	mig_resource_name(MIG_PREFIX, spec->mig_profile, mig, sizeof mig);
 	(void)snprintf(cpu, sizeof cpu, "%lldm", (long long)spec->cpu_milli);
 	(void)snprintf(memory, sizeof memory, "%lld", (long long)spec->memory_bytes);
 	(void)snprintf(gpus, sizeof gpus, "%lld",
-		       (long long)(is_share ? spec->gpu_milli : spec->gpu_count));
+		       (long long)(is_share ? spec->gpu_milli
+				   : is_mig ? 1
+					    : spec->gpu_count));
 	json_t *both =
 		made(json_pack("{s:{s:s, s:s, s:s}, s:{s:s, s:s}}", "requests", "cpu", cpu,
 			       "memory", memory, gpu, gpus, "limits", "memory", memory, gpu, gpus));

@@ -95,6 +95,23 @@ static void check_share(struct check *c)
 		  label(job, "spec.template.metadata.annotations", "gpuaas.io/min-gpu-memory"), "");
 }
 
+// One MIG device in place of GPUs.
+static void check_mig(struct check *c)
+{
+	AUTO(json_decrefp)
+	json_t *request =
+		parse("{\"metadata\":{\"name\":\"j\",\"namespace\":\"red\",\"uid\":\"u\"},\"spec\":"
+		      "{\"migProfile\":\"1g.10gb+me\",\"image\":\"i\"}}");
+	AUTO(json_decrefp) json_t *job = manifest_job(request);
+	const json_t *containers = json_at(job, "spec.template.spec.containers");
+	const json_t *container = json_array_get(containers, 0);
+	static const char NAME[] = "nvidia.com/mig-1g.10gb.me";
+	CHECK_STR(c, "limit", label(container, "resources.limits", NAME), "1");
+	CHECK_STR(c, "asked", label(container, "resources.requests", NAME), "1");
+	CHECK_STR(c, "no GPU", label(container, "resources.limits", "nvidia.com/gpu"), "");
+	CHECK_STR(c, "no share", label(container, "resources.limits", "gpuaas.io/gpu-milli"), "");
+}
+
 // So many pods at once, members of one gang by the Job's own word.
 static void check_gang(struct check *c)
 {
@@ -222,6 +239,7 @@ int main(void)
 	check_tenant(&c);
 	check_job(&c);
 	check_share(&c);
+	check_mig(&c);
 	check_gang(&c);
 	for (size_t i = 0; i < ARRAY_COUNT(covers); i++) {
 		AUTO(json_decrefp) json_t *wanted = parse(covers[i].wanted);

@@ -156,6 +156,12 @@ def as_scheduler(api, path, body):
         return error.read().decode()
 
 
+def word(kind, version, name, term=None):
+    notes = {} if term is None else {"gpuaas.io/term": str(term)}
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": "a", "annotations": notes},
+            **({"target": {"kind": "Node", "name": "n0"}} if kind == "Binding" else {})}
+
+
 def test_what_an_earlier_leader_says_is_refused(api, tmp_path, replicas):
     replicas.append(Replica(api.server, tmp_path, "only"))
     wait_for("it leads", replicas[0].is_leading)
@@ -165,16 +171,14 @@ def test_what_an_earlier_leader_says_is_refused(api, tmp_path, replicas):
     api.add_pod("late2", 1)
     wait_for("one is bound", lambda: len(bound(api)) == 1)
     pods = "/api/v1/namespaces/a/pods"
+    # The API server takes up a policy and the objects that it looks at some time after they were made.
+    wait_for("the guard is in force", lambda: as_scheduler(
+        api, f"{pods}/late/binding?dryRun=All", word("Binding", "v1", "late")))
     for old in (term - 1, term + 1, None):
-        notes = {} if old is None else {"gpuaas.io/term": str(old)}
         for kind, version, name in (("Binding", "v1", "late"), ("Eviction", "policy/v1", "late2")):
-            why = as_scheduler(api, f"{pods}/{name}/{kind.lower()}", {
-                "apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": "a", "annotations": notes},
-                **({"target": {"kind": "Node", "name": "n0"}} if kind == "Binding" else {})})
+            why = as_scheduler(api, f"{pods}/{name}/{kind.lower()}", word(kind, version, name, old))
             assert why is not None and "earlier term" in why, (kind, old, why)
-    assert as_scheduler(api, f"{pods}/late2/eviction", {
-        "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {
-            "name": "late2", "namespace": "a", "annotations": {"gpuaas.io/term": str(term)}}}) is None
+    assert as_scheduler(api, f"{pods}/late2/eviction", word("Eviction", "policy/v1", "late2", term)) is None
 
 
 @pytest.mark.parametrize("fault", [kill, freeze, cut])

@@ -85,10 +85,10 @@ MUST_USE err_status request_check_possible(const struct request_spec *spec,
 					   const struct inventory *inventory, struct err *err);
 // Adds to the row of that kind, or a new row; false when the table is full.
 MUST_USE bool inventory_add(struct inventory *inventory, const struct inventory_row *row);
-
-int64_t request_pod_count(const struct request_spec *spec);
 // The same of MIG devices.
 MUST_USE bool inventory_add_mig(struct inventory *inventory, const struct inventory_mig *mig);
+
+int64_t request_pod_count(const struct request_spec *spec);
 // Compute slices of a profile by its name, 0: no profile; and its name as a resource.
 uint32_t inventory_mig_slices(struct str profile);
 void inventory_mig_resource(struct str profile, char *out, size_t out_bytes);

@@ -32,7 +32,8 @@ static const struct {
 
 static void check_possible(struct check *c)
 {
-	static const struct inventory none, whole = { .count = 1, .rows = { { { "L4", 2 }, 8 } } };
+	static const struct inventory none,
+		whole = { .count = 1, .rows = { { { "L4", 2 }, 8, 24576, 1, 0 } } };
 	struct err err = { 0 };
 	for (size_t i = 0; i < ARRAY_COUNT(asks); i++) {
 		struct request_spec spec = { .mig_profile = str_of(asks[i].profile),

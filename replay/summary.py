@@ -36,9 +36,9 @@ def bill_of(admin, start, end):
 
 
 def units(nano):
-    """Nano as units with six decimals, exactly."""
-    micro = round(Fraction(nano, 1000))
-    return f"{'-' if micro < 0 else ''}{abs(micro) // 10 ** 6}.{abs(micro) % 10 ** 6:06d}"
+    """Nano as units with nine decimals: parts add up to what is printed as their sum."""
+    whole, part = divmod(abs(nano), 10 ** 9)
+    return f"{'-' if nano < 0 else ''}{whole}.{part:09d}"
 
 
 def table(head, rows):
@@ -78,7 +78,8 @@ def print_utilization(run, held_s):
     gpus = sum(len(n["devices"]) for n in run["nodes"])
     span = seconds(run, "from", "to")
     print(f"\nUtilization: {held_s} of {gpus * span:.0f} GPU-seconds were held by tasks "
-          f"({100 * held_s / (gpus * span):.1f} %) on {gpus} GPUs in {span:.0f} s")
+          f"({100 * held_s / (gpus * span):.1f} %) on {gpus} GPUs in {span:.0f} s, "
+          "the slow begin of the trace and its last task included")
 
 
 def print_cost(bill):

@@ -118,12 +118,18 @@ void dcgm_free(struct dcgm *dcgm)
 	free(dcgm);
 }
 
-static bool connect_to(struct dcgm *dcgm)
+static void put_ids(uint16_t ids[ROWS + 1])
 {
-	uint16_t ids[ROWS + 1] = { [ROWS] = DCGM_FIELD_UUID };
-	uintptr_t group = 0;
 	for (size_t i = 0; i < ROWS; i++)
 		ids[i] = rows[i].id;
+	ids[ROWS] = DCGM_FIELD_UUID;
+}
+
+static bool connect_to(struct dcgm *dcgm)
+{
+	uint16_t ids[ROWS + 1];
+	uintptr_t group = 0;
+	put_ids(ids);
 	if (!dcgm->is_init && dcgm->init() != 0)
 		return false;
 	dcgm->is_init = true;
@@ -169,15 +175,14 @@ static void keep(struct dcgm *dcgm, int i, uint64_t now_ns)
 
 void dcgm_look(struct dcgm *dcgm, uint64_t now_ns)
 {
-	uint16_t ids[ROWS + 1] = { [ROWS] = DCGM_FIELD_UUID };
+	uint16_t ids[ROWS + 1];
 	if (!dcgm->is_connected && now_ns < dcgm->retry_ns)
 		return;
 	if (!dcgm->is_connected && !connect_to(dcgm)) {
 		drop(dcgm, now_ns);
 		return;
 	}
-	for (size_t i = 0; i < ROWS; i++)
-		ids[i] = rows[i].id;
+	put_ids(ids);
 	for (int i = 0; i < dcgm->count; i++) {
 		memset(dcgm->values, 0, sizeof dcgm->values);
 		if (dcgm->latest(dcgm->handle, (int)dcgm->ids[i], ids, ROWS + 1, dcgm->values) !=

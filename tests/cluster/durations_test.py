@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 from apiserver import PROGRAMS, ApiServer
-from queues_test import Cluster, served
-from scheduler_test import DEFINITION, Scheduler, wait_for
+from queues_test import Cluster, prepare
+from scheduler_test import Scheduler, wait_for
 from server_test import ROOT
 
 
@@ -41,18 +41,7 @@ class Durations(Cluster):
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
     with ApiServer(tmp_path_factory.mktemp("durations")) as server:
-        cluster = Durations(server)
-        crd = subprocess.run([PROGRAMS / "helm", "template", "x", ROOT / "deploy/chart/gpuaas", "--show-only",
-                              "templates/crds/tenant.yaml"], check=True, capture_output=True, text=True).stdout
-        subprocess.run([PROGRAMS / "kubectl", "--kubeconfig", server.kubeconfig, "apply", "-f", "-"], check=True,
-                       input=crd, text=True, capture_output=True)
-        cluster.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION)
-        for plural in ("tenants", "gpunodes"):
-            wait_for(plural, lambda path=f"/apis/gpuaas.io/v1alpha1/{plural}": served(cluster, path))
-        for name in ("gpuaas-system", "vision", "guest"):
-            cluster.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
-        cluster.add_node("n1")
-        yield cluster
+        yield prepare(Durations(server), ("gpuaas-system", "vision", "guest"))
 
 
 @pytest.fixture

@@ -32,21 +32,25 @@ class Cluster(Api):
         return self.add_pod(name, gpus, namespace, annotations={"gpuaas.io/user": user} if user else {})
 
 
+def prepare(cluster, namespaces):
+    """Serves tenants by the chart's own definition and what the scheduler's tests define; makes namespaces and a node."""
+    crd = subprocess.run([PROGRAMS / "helm", "template", "x", ROOT / "deploy/chart/gpuaas", "--show-only",
+                          "templates/crds/tenant.yaml"], check=True, capture_output=True, text=True).stdout
+    subprocess.run([PROGRAMS / "kubectl", "--kubeconfig", cluster.server.kubeconfig, "apply", "-f", "-"], check=True,
+                   input=crd, text=True, capture_output=True)
+    cluster.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION)
+    for plural in ("tenants", "gpunodes"):
+        wait_for(plural, lambda path=f"/apis/gpuaas.io/v1alpha1/{plural}": served(cluster, path))
+    for name in namespaces:
+        cluster.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+    cluster.add_node("n1")
+    return cluster
+
+
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
     with ApiServer(tmp_path_factory.mktemp("queues")) as server:
-        cluster = Cluster(server)
-        crd = subprocess.run([PROGRAMS / "helm", "template", "x", ROOT / "deploy/chart/gpuaas", "--show-only",
-                              "templates/crds/tenant.yaml"], check=True, capture_output=True, text=True).stdout
-        subprocess.run([PROGRAMS / "kubectl", "--kubeconfig", server.kubeconfig, "apply", "-f", "-"], check=True,
-                       input=crd, text=True, capture_output=True)
-        cluster.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION)
-        for plural in ("tenants", "gpunodes"):
-            wait_for(plural, lambda path=f"/apis/gpuaas.io/v1alpha1/{plural}": served(cluster, path))
-        for name in ("gpuaas-system", "vision", "speech", "guest", "lost"):
-            cluster.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
-        cluster.add_node("n1")
-        yield cluster
+        yield prepare(Cluster(server), ("gpuaas-system", "vision", "speech", "guest", "lost"))
 
 
 def served(cluster, path):

@@ -72,7 +72,8 @@ def test_the_pool_of_the_node(dra):
     # The kubelet forgets what the plugin of before offered when it has seen its socket go.
     wait_for("never both ways", lambda: dra.json("get", "node", NODE)["status"]["allocatable"].get(
         "nvidia.com/gpu", "0") == "0", 90)
-    assert dra.json("get", "node", "node2")["status"]["allocatable"]["nvidia.com/gpu"] == "8"
+    wait_for("the plugin on the other node", lambda: dra.json("get", "node", "node2")["status"]["allocatable"].get(
+        "nvidia.com/gpu", "0") == "8", 90)
 
 
 def test_nobody_writes_the_slices_of_another_node(dra):

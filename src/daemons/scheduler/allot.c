@@ -4,17 +4,16 @@
 // anew.
 #include "daemons/scheduler/allot.h"
 
+#include "daemons/scheduler/wait.h"
 #include "feed/feed_claim.h"
 #include "k8s/path.h"
 #include "sys/log.h"
-
-#include <stdlib.h>
 
 #define STRATEGIC_PATCH "application/strategic-merge-patch+json"
 #define FINALIZER "resource.kubernetes.io/delete-protection"
 #define CALL_TIMEOUT_NS UINT64_C(5000000000)
 #define POLL_NS UINT64_C(100000000)
-enum { WAIT_MAX_BYTES = 4 * 1024 * 1024, BODY_MAX_BYTES = 256 * 1024 };
+enum { BODY_MAX_BYTES = 256 * 1024 };
 
 struct allot {
 	const char *namespace_, *name, *uid, *version;
@@ -23,48 +22,24 @@ struct allot {
 };
 
 struct allot_wait {
-	struct scheduler *scheduler;
-	struct allot_wait *next;
-	struct arena *arena;
+	struct wait base;
 	const char *pod_uid, *pod;
-	struct bind_order order;
 	struct allot *allots;
 	size_t count, at;
 	bool has_finalizer; // of the one at hand
-	struct k8s_call *call;
-	struct loop_timer *timer;
 };
 
 static void write_next(struct allot_wait *wait);
 
-static void free_wait(struct allot_wait *wait)
-{
-	struct allot_wait **at = &wait->scheduler->allot_waits;
-	while (*at != wait)
-		at = &(*at)->next;
-	*at = wait->next;
-	k8s_call_cancel(wait->call);
-	loop_timer_free(wait->timer);
-	arena_free(wait->arena);
-	free(wait);
-}
-
 static struct allot_wait *find(const struct scheduler *s, struct str uid)
 {
-	struct allot_wait *wait = s->allot_waits;
-	while (wait != NULL && !str_eq_c(uid, wait->pod_uid))
-		wait = wait->next;
-	return wait;
+	struct wait *at = s->allot_waits;
+	while (at != NULL && !str_eq_c(uid, ((struct allot_wait *)at)->pod_uid))
+		at = at->next;
+	return (struct allot_wait *)at;
 }
 
 static void on_timer(void *arg) { write_next(arg); }
-
-static const char *keep(struct allot_wait *wait, struct str text)
-{
-	const char *copy = arena_cstr(wait->arena, text);
-	ASSERT(copy != NULL);
-	return copy;
-}
 
 static void put_field(struct buf *out, const char *name, struct str value)
 {
@@ -116,35 +91,28 @@ static void copy_allot(struct allot_wait *wait, const struct sched_claim_allot *
 	struct str name = from->key, namespace_;
 	bool is_split = str_split_next(&name, '/', &namespace_);
 	ASSERT(is_split);
-	*to = (struct allot){ .namespace_ = keep(wait, namespace_),
-			      .name = keep(wait, name),
-			      .uid = keep(wait, from->uid),
-			      .version = keep(wait, from->version) };
+	*to = (struct allot){ .namespace_ = wait_keep(&wait->base, namespace_),
+			      .name = wait_keep(&wait->base, name),
+			      .uid = wait_keep(&wait->base, from->uid),
+			      .version = wait_keep(&wait->base, from->version) };
 	if (from->is_allocated)
 		return;
 	put_allocation(&text, from, node);
 	ASSERT(buf_ok(&text)); // at most SCHED_CLAIM_GIVES_MAX devices
-	to->allocation = str_of(keep(wait, buf_str(&text)));
+	to->allocation = str_of(wait_keep(&wait->base, buf_str(&text)));
 }
 
 void allot_keep(struct scheduler *s, const struct sched_decision *decision)
 {
 	if (decision->claim_allot_count == 0)
 		return;
-	struct allot_wait *wait = calloc(1, sizeof *wait);
-	ASSERT(wait != NULL);
 	// A pod that a list lost and found again may still have one on the way.
 	allot_end(s, decision->uid, true);
-	*wait = (struct allot_wait){ .scheduler = s,
-				     .next = s->allot_waits,
-				     .arena = arena_new(WAIT_MAX_BYTES) };
-	ASSERT(wait->arena != NULL);
-	s->allot_waits = wait;
-	wait->timer = loop_timer_new(s->loop, on_timer, wait);
-	wait->pod_uid = keep(wait, decision->uid);
-	wait->pod = keep(wait, decision->name);
+	struct allot_wait *wait = wait_new(s, &s->allot_waits, sizeof *wait, on_timer);
+	wait->pod_uid = wait_keep(&wait->base, decision->uid);
+	wait->pod = wait_keep(&wait->base, decision->name);
 	wait->count = decision->claim_allot_count;
-	wait->allots = ARENA_ARRAY(wait->arena, struct allot, wait->count);
+	wait->allots = ARENA_ARRAY(wait->base.arena, struct allot, wait->count);
 	ASSERT(wait->allots != NULL);
 	for (size_t i = 0; i < wait->count; i++)
 		copy_allot(wait, &decision->claim_allots[i], decision->node, &wait->allots[i]);
@@ -157,14 +125,14 @@ static struct k8s_call *patch(struct allot_wait *wait, const struct allot *allot
 					      allot->namespace_, allot->name,
 					      is_status ? "status" : NULL };
 	const struct k8s_request request = { .method = "PATCH",
-					     .path = k8s_path(wait->arena, &path),
+					     .path = k8s_path(wait->base.arena, &path),
 					     .content_type = STRATEGIC_PATCH,
 					     .body = body,
 					     .timeout_ns = CALL_TIMEOUT_NS,
 					     .on_done = on_done,
 					     .arg = wait };
 	ASSERT(request.path.data != NULL);
-	return k8s_call_start(wait->scheduler->client, &request);
+	return k8s_call_start(wait->base.scheduler->client, &request);
 }
 
 static void put_meta(struct buf *out, const struct allot *allot, bool has_version)
@@ -177,7 +145,7 @@ static void put_meta(struct buf *out, const struct allot *allot, bool has_versio
 
 static void fail(struct allot_wait *wait, const struct err *why)
 {
-	struct scheduler *s = wait->scheduler;
+	struct scheduler *s = wait->base.scheduler;
 	AUTO(arena_freep) struct arena *arena = arena_new(1024);
 	struct str uid = arena_dup(arena, str_of(wait->pod_uid));
 	ASSERT(uid.data != NULL);
@@ -194,7 +162,7 @@ static void on_written(void *arg, const struct k8s_result *result)
 	struct allot *allot = &wait->allots[wait->at];
 	AUTO(json_decrefp) json_t *json = NULL;
 	struct err err = { 0 };
-	wait->call = NULL;
+	wait->base.call = NULL;
 	if (result->status != ERR_OK) {
 		fail(wait, result->err);
 		return;
@@ -203,7 +171,7 @@ static void on_written(void *arg, const struct k8s_result *result)
 		fail(wait, &err);
 		return;
 	}
-	allot->version = keep(wait, json_text(json, "metadata.resourceVersion"));
+	allot->version = wait_keep(&wait->base, json_text(json, "metadata.resourceVersion"));
 	if (!wait->has_finalizer && allot->allocation.len > 0) {
 		wait->has_finalizer = true;
 	} else {
@@ -232,13 +200,13 @@ static void put_status(const struct allot_wait *wait, const struct allot *allot,
 
 static void write_next(struct allot_wait *wait)
 {
-	struct scheduler *s = wait->scheduler;
+	struct scheduler *s = wait->base.scheduler;
 	AUTO(buf_done) struct buf body = { .limit = BODY_MAX_BYTES };
 	if (wait->at == wait->count) {
 		if (bind_may_start(s))
-			bind_post(s, &wait->order);
+			bind_post(s, &wait->base.order);
 		else
-			loop_timer_set(wait->timer, POLL_NS);
+			loop_timer_set(wait->base.timer, POLL_NS);
 		return;
 	}
 	const struct allot *allot = &wait->allots[wait->at];
@@ -250,8 +218,8 @@ static void write_next(struct allot_wait *wait)
 		buf_put_c(&body, ",\"finalizers\":[\"" FINALIZER "\"]}}");
 	}
 	ASSERT(buf_ok(&body));
-	wait->call = patch(wait, allot, is_status, buf_str(&body), on_written);
-	ASSERT(wait->call != NULL);
+	wait->base.call = patch(wait, allot, is_status, buf_str(&body), on_written);
+	ASSERT(wait->base.call != NULL);
 }
 
 void allot_write(struct scheduler *s, const struct bind_order *order)
@@ -261,11 +229,7 @@ void allot_write(struct scheduler *s, const struct bind_order *order)
 		bind_post(s, order);
 		return;
 	}
-	wait->order = (struct bind_order){ .uid = str_of(wait->pod_uid),
-					   .namespace_ = str_of(keep(wait, order->namespace_)),
-					   .name = str_of(wait->pod),
-					   .node = str_of(keep(wait, order->node)),
-					   .body = str_of(keep(wait, order->body)) };
+	wait_keep_order(&wait->base, order);
 	write_next(wait);
 }
 
@@ -302,11 +266,7 @@ void allot_end(struct scheduler *s, struct str uid, bool is_bound)
 		if (wait->allots[i].is_written)
 			take_back(wait, &wait->allots[i]);
 	}
-	free_wait(wait);
+	wait_free(&wait->base);
 }
 
-void allot_cancel_all(struct scheduler *s)
-{
-	while (s->allot_waits != NULL)
-		free_wait(s->allot_waits);
-}
+void allot_cancel_all(struct scheduler *s) { wait_free_all(&s->allot_waits); }

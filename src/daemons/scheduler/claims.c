@@ -6,10 +6,9 @@
 #include "daemons/scheduler/claims.h"
 
 #include "daemons/scheduler/allot.h"
+#include "daemons/scheduler/wait.h"
 #include "k8s/path.h"
 #include "sys/log.h"
-
-#include <stdlib.h>
 
 #define CALL_TIMEOUT_NS UINT64_C(5000000000)
 #define POLL_NS UINT64_C(1000000000)
@@ -19,52 +18,30 @@ struct claim {
 	const char *namespace_, *name, *uid, *volume, *version; // volume "": to be made
 };
 struct claim_wait {
-	struct scheduler *scheduler;
-	struct claim_wait *next;
-	struct arena *arena; // of all texts
-	struct bind_order order;
+	struct wait base;
 	struct claim *claims;
 	size_t count, at;
 	bool is_written; // all of them; at starts again for the wait
-	struct k8s_call *call;
-	struct loop_timer *timer;
 	uint64_t deadline_ns;
 };
 
 static void step(struct claim_wait *wait);
 
-static void free_wait(struct claim_wait *wait)
-{
-	struct claim_wait **at = &wait->scheduler->claim_waits;
-	while (*at != wait)
-		at = &(*at)->next;
-	*at = wait->next;
-	k8s_call_cancel(wait->call);
-	loop_timer_free(wait->timer);
-	arena_free(wait->arena);
-	free(wait);
-}
-
 static void fail(struct claim_wait *wait, const char *why)
 {
-	struct scheduler *s = wait->scheduler;
-	log_kv(LOG_WARN, why, "pod", wait->order.name.data, "claim",
+	struct scheduler *s = wait->base.scheduler;
+	log_kv(LOG_WARN, why, "pod", wait->base.order.name.data, "claim",
 	       wait->at < wait->count ? wait->claims[wait->at].name : "", NULL);
 	s->counters.binds_failed++;
-	allot_end(s, wait->order.uid, false);
-	sched_bind_failed(s->core, wait->order.uid, scheduler_now_ms(s));
-	free_wait(wait);
+	allot_end(s, wait->base.order.uid, false);
+	sched_bind_failed(s->core, wait->base.order.uid, scheduler_now_ms(s));
+	wait_free(&wait->base);
 	scheduler_drive(s);
 }
 
 static void on_timer(void *arg) { step(arg); }
 
-static void step_later(struct claim_wait *wait)
-{
-	if (wait->timer == NULL)
-		wait->timer = loop_timer_new(wait->scheduler->loop, on_timer, wait);
-	loop_timer_set(wait->timer, POLL_NS);
-}
+static void step_later(struct claim_wait *wait) { loop_timer_set(wait->base.timer, POLL_NS); }
 
 static struct str path_of(const struct claim_wait *wait, bool is_volume)
 {
@@ -74,7 +51,7 @@ static struct str path_of(const struct claim_wait *wait, bool is_volume)
 	if (is_volume)
 		path = (struct k8s_object_path){ "v1", "persistentvolumes", NULL, claim->volume,
 						 NULL };
-	struct str text = k8s_path(wait->arena, &path);
+	struct str text = k8s_path(wait->base.arena, &path);
 	ASSERT(text.data != NULL);
 	return text;
 }
@@ -82,7 +59,7 @@ static struct str path_of(const struct claim_wait *wait, bool is_volume)
 static void on_written(void *arg, const struct k8s_result *result)
 {
 	struct claim_wait *wait = arg;
-	wait->call = NULL;
+	wait->base.call = NULL;
 	if (result->status != ERR_OK) { // a conflict: decided on an older state
 		log_err(LOG_WARN, "a claim cannot be written", result->err);
 		fail(wait, "a bind is given up");
@@ -122,7 +99,7 @@ static void write_next(struct claim_wait *wait)
 		buf_put_c(&body, "}}}");
 	} else {
 		buf_put_c(&body, "\"" FEED_SELECTED_NODE "\":");
-		buf_put_json(&body, wait->order.node);
+		buf_put_json(&body, wait->base.order.node);
 		buf_put_c(&body, "}}}");
 	}
 	ASSERT(buf_ok(&body));
@@ -133,7 +110,7 @@ static void write_next(struct claim_wait *wait)
 				       .timeout_ns = CALL_TIMEOUT_NS,
 				       .on_done = on_written,
 				       .arg = wait };
-	wait->call = k8s_call_start(wait->scheduler->client, &request);
+	wait->base.call = k8s_call_start(wait->base.scheduler->client, &request);
 }
 
 static struct str annotation(const json_t *object, const char *name)
@@ -148,7 +125,8 @@ static void look(struct claim_wait *wait, const json_t *claim)
 	bool is_made = wanted->volume[0] == 0;
 	if (!str_eq_c(json_text(claim, "metadata.uid"), wanted->uid)) {
 		fail(wait, "a claim was made anew");
-	} else if (is_made && !str_eq(annotation(claim, FEED_SELECTED_NODE), wait->order.node)) {
+	} else if (is_made &&
+		   !str_eq(annotation(claim, FEED_SELECTED_NODE), wait->base.order.node)) {
 		fail(wait, "no volume could be made for a claim");
 	} else if (json_text(claim, "spec.volumeName").len == 0 ||
 		   annotation(claim, FEED_BIND_COMPLETED).data == NULL) {
@@ -163,7 +141,7 @@ static void on_claim(void *arg, const struct k8s_result *result)
 {
 	struct claim_wait *wait = arg;
 	AUTO(json_decrefp) json_t *claim = NULL;
-	wait->call = NULL;
+	wait->base.call = NULL;
 	if (result->status == ERR_NOT_FOUND)
 		fail(wait, "a claim is gone");
 	else if (result->status != ERR_OK || json_parse(result->body, &claim, NULL) != ERR_OK)
@@ -179,13 +157,13 @@ static void ask(struct claim_wait *wait)
 				       .timeout_ns = CALL_TIMEOUT_NS,
 				       .on_done = on_claim,
 				       .arg = wait };
-	wait->call = k8s_call_start(wait->scheduler->client, &request);
+	wait->base.call = k8s_call_start(wait->base.scheduler->client, &request);
 }
 
 static void step(struct claim_wait *wait)
 {
-	struct scheduler *s = wait->scheduler;
-	if (record_find(s, wait->order.uid) == NULL) {
+	struct scheduler *s = wait->base.scheduler;
+	if (record_find(s, wait->base.order.uid) == NULL) {
 		fail(wait, "a pod is gone before its claims were bound");
 	} else if (world_mono_ns(loop_world(s->loop)) > wait->deadline_ns) {
 		fail(wait, "a claim was not bound in time");
@@ -196,59 +174,38 @@ static void step(struct claim_wait *wait)
 	} else if (!bind_may_start(s)) {
 		step_later(wait);
 	} else {
-		allot_write(s, &wait->order);
-		free_wait(wait);
+		allot_write(s, &wait->base.order);
+		wait_free(&wait->base);
 	}
-}
-
-static const char *keep(struct claim_wait *wait, struct str text)
-{
-	const char *copy = arena_cstr(wait->arena, text);
-	ASSERT(copy != NULL);
-	return copy;
 }
 
 static void copy_claims(struct claim_wait *wait, const struct sched_decision *decision)
 {
 	wait->count = decision->claim_bind_count;
-	wait->claims = ARENA_ARRAY(wait->arena, struct claim, wait->count);
+	wait->claims = ARENA_ARRAY(wait->base.arena, struct claim, wait->count);
 	ASSERT(wait->claims != NULL);
 	for (size_t i = 0; i < wait->count; i++) {
 		const struct sched_claim_bind *bind = &decision->claim_binds[i];
 		struct str name = bind->claim_key, namespace_;
 		bool is_split = str_split_next(&name, '/', &namespace_);
 		ASSERT(is_split);
-		wait->claims[i] = (struct claim){ .namespace_ = keep(wait, namespace_),
-						  .name = keep(wait, name),
-						  .uid = keep(wait, bind->claim_uid),
-						  .volume = keep(wait, bind->volume),
-						  .version = keep(wait, bind->version) };
+		wait->claims[i] =
+			(struct claim){ .namespace_ = wait_keep(&wait->base, namespace_),
+					.name = wait_keep(&wait->base, name),
+					.uid = wait_keep(&wait->base, bind->claim_uid),
+					.volume = wait_keep(&wait->base, bind->volume),
+					.version = wait_keep(&wait->base, bind->version) };
 	}
 }
 
 void claims_start(struct scheduler *s, const struct bind_order *order,
 		  const struct sched_decision *decision)
 {
-	enum { WAIT_MAX_BYTES = 4 * 1024 * 1024 };
-	struct claim_wait *wait = calloc(1, sizeof *wait);
-	ASSERT(wait != NULL);
-	wait->scheduler = s;
-	wait->arena = arena_new(WAIT_MAX_BYTES);
-	ASSERT(wait->arena != NULL);
-	wait->order = (struct bind_order){ .uid = str_of(keep(wait, order->uid)),
-					   .namespace_ = str_of(keep(wait, order->namespace_)),
-					   .name = str_of(keep(wait, order->name)),
-					   .node = str_of(keep(wait, order->node)),
-					   .body = str_of(keep(wait, order->body)) };
+	struct claim_wait *wait = wait_new(s, &s->claim_waits, sizeof *wait, on_timer);
+	wait_keep_order(&wait->base, order);
 	wait->deadline_ns = world_mono_ns(loop_world(s->loop)) + WAIT_MAX_NS;
-	wait->next = s->claim_waits;
-	s->claim_waits = wait;
 	copy_claims(wait, decision);
 	write_next(wait);
 }
 
-void claims_cancel_all(struct scheduler *s)
-{
-	while (s->claim_waits != NULL)
-		free_wait(s->claim_waits);
-}
+void claims_cancel_all(struct scheduler *s) { wait_free_all(&s->claim_waits); }

@@ -93,9 +93,8 @@ struct scheduler {
 	struct record *queued, **queued_end;
 	struct bind binds[BINDS_MAX];
 	size_t binds_in_flight, patches_in_flight;
-	struct claim_wait *claim_waits;
+	struct wait *claim_waits, *allot_waits; // of wait.h
 	struct allot_watches *allot_watches; // NULL: not leading
-	struct allot_wait *allot_waits;
 	struct groups *groups;     // NULL: not leading
 	struct policies *policies; // of policies.c; NULL: not leading
 	struct evict_set *evict_sets;

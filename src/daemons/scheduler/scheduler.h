@@ -94,9 +94,9 @@ struct scheduler {
 	struct bind binds[BINDS_MAX];
 	size_t binds_in_flight, patches_in_flight;
 	struct wait *claim_waits, *allot_waits; // of wait.h
-	struct allot_watches *allot_watches; // NULL: not leading
-	struct groups *groups;     // NULL: not leading
-	struct policies *policies; // of policies.c; NULL: not leading
+	struct allot_watches *allot_watches;    // NULL: not leading
+	struct groups *groups;                  // NULL: not leading
+	struct policies *policies;              // of policies.c; NULL: not leading
 	struct evict_set *evict_sets;
 	struct lengths *lengths; // of lengths.c; NULL: not leading
 	struct sched_preempt_rules preempt_rules;

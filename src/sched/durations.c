@@ -15,8 +15,8 @@ static int64_t amount_of(const struct sched_spec *spec, const char *resource)
 
 struct learn_kind sched_duration_kind(const struct sched_pod_in *in)
 {
-	uint64_t tenant =
-		learn_key_number(learn_key(0, in->namespace_), queueing_gpu_milli(in->spec));
+	uint64_t tenant = learn_key_number(learn_key(0, in->namespace_),
+					   milli_of_parts(queueing_gpu_parts(in->spec)));
 	uint64_t work = learn_key(tenant, in->work);
 	uint64_t person = learn_key(work, in->user);
 	uint64_t size = learn_key_number(learn_key_number(person, amount_of(in->spec, "cpu")),

@@ -45,7 +45,7 @@ struct gang {
 	struct link in_parked, in_begun;
 	struct gang_facts facts[GANG_CLASSES_MAX];
 	size_t facts_count;
-	int64_t limited_milli; // of members that would start, where a limit of their queue is
+	int64_t limited_parts; // of members that would start, where a limit of their queue is
 			       // passed
 	struct sched_fact why; // what of the gang itself they all wait for
 	bool is_told, is_same, are_codes_new; // facts were found; against those before
@@ -93,7 +93,7 @@ struct str gang_topology(const struct gang *gang);
 // Value of the label that members which run have chosen already; data NULL: nobody runs.
 struct str gang_domain(const struct gang *gang, struct str key);
 int64_t gang_needed(const struct gang *gang); // waiting members that start together; 0: not all
-int64_t gang_milli(const struct gang *gang, int64_t count); // the first of those that wait
+int64_t gang_parts(const struct gang *gang, int64_t count); // the first of those that wait
 int64_t gang_expiry_ms(const struct gang *gang);
 
 // ---- for pods.c

@@ -305,7 +305,7 @@ bool gang_preempt_choose(struct sched *sched, struct gang *gang, struct gang_cho
 				 .found = ret_choice };
 	ret_choice->pods = core_alloc(search.aim.most, sizeof(struct pod *));
 	ret_choice->nodes = core_alloc(search.aim.most, sizeof(struct node *));
-	trial_begin(&search.trial, sched, lowest, gang_milli(gang, need));
+	trial_begin(&search.trial, sched, lowest, gang_parts(gang, need));
 	list_kinds(&search);
 	gather(&search, NULL);
 	bool is_found = false;

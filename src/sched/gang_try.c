@@ -35,9 +35,10 @@ static void collect(struct sched *sched, const struct gang *gang, struct pod *po
 		    struct sched_facts *ret_facts)
 {
 	struct gang_memo *memo = gang_memo_of(pod->shape);
+	const uint64_t kept = code_bit(SCHED_CODE_RESERVED) | code_bit(SCHED_CODE_WINDOW);
 	// A shorter one fits wherever a longer one is not kept away by what is reserved.
 	bool is_shorter = pod->key.duration_s > 0 && pod->key.duration_s < memo->duration_s &&
-			  (facts_codes(&memo->facts) & code_bit(SCHED_CODE_RESERVED)) == 0;
+			  (facts_codes(&memo->facts) & kept) == 0;
 	bool is_known = is_plain(sched, pod) && is_current(sched, memo) &&
 			(is_shorter || memo->duration_s == pod->key.duration_s);
 	if (!is_known) {
@@ -49,8 +50,8 @@ static void collect(struct sched *sched, const struct gang *gang, struct pod *po
 	}
 	*ret_facts = memo->facts;
 	queueing_add_facts(pod, ret_facts);
-	if (gang->limited_milli > 0)
-		queueing_add_limits(pod, gang->limited_milli, ret_facts);
+	if (gang->limited_parts > 0)
+		queueing_add_limits(pod, gang->limited_parts, ret_facts);
 }
 
 // Of each shape of the members, what of the nodes keeps one of them away.
@@ -148,12 +149,12 @@ int64_t gang_needed(const struct gang *gang)
 }
 
 // What they would take of their queue together.
-int64_t gang_milli(const struct gang *gang, int64_t count)
+int64_t gang_parts(const struct gang *gang, int64_t count)
 {
 	int64_t sum = 0;
 	for (struct tree_node *at = tree_first(&gang->waiting); at != NULL && count > 0;
 	     at = tree_next(at), count--)
-		sum += LINK_OF(at, struct pod, in_shape)->shape->gpu_milli;
+		sum += LINK_OF(at, struct pod, in_shape)->shape->gpu_parts;
 	return sum;
 }
 
@@ -184,7 +185,7 @@ void gang_try(struct sched *sched, struct gang *gang)
 		gang->paced_ms = 0;
 		return;
 	}
-	gang->limited_milli = plan.is_limited ? gang_milli(gang, need) : 0;
+	gang->limited_parts = plan.is_limited ? gang_parts(gang, need) : 0;
 	if (plan.looks >= GANG_LOOKS_PACED)
 		gang->paced_ms = sched->now_ms + GANG_PACE_MS;
 	why = (struct sched_fact){ .code = SCHED_CODE_GANG_DOES_NOT_FIT,

@@ -55,7 +55,8 @@ struct shape {
 	uint64_t dims_gen;
 	size_t pod_count;        // references
 	struct queue *queue;     // of all its pods
-	int64_t gpu_milli;       // that each of them takes from its queue
+	int64_t gpu_parts;       // that each of them takes from its queue, in units of queue.h
+	int64_t gpu_milli;       // the same, rounded up
 	struct str slice_tenant; // namespace of all its pods, if they ask for MIG devices
 	struct tree waiting;     // its pods that may be tried, in queue order
 	struct tree_node active; // in its queue's active under its first pod's key
@@ -87,7 +88,6 @@ typedef enum pod_place { // where a waiting pod is kept
 } pod_place;
 
 struct pod {
-	struct str *texts; // memory of the names below
 	struct str uid, user_name;
 	struct tree_key key;
 	struct sched_labels labels;
@@ -131,4 +131,5 @@ struct pod {
 	struct sched_facts *facts; // of its own (held, backoff, refused); NULL: the shape's
 	uint64_t told_hash;        // of the facts it was told last; 0: none
 	uint64_t told_codes;       // as a set
+	char texts[];              // of its key, uid and user_name
 };

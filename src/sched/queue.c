@@ -10,6 +10,7 @@
 
 // Numbers of a CRD are checked by its schema; here they only must not overflow.
 #define MILLI_MAX (INT64_C(1) << 40)
+#define PARTS_MAX (PARTS_PER_MILLI * MILLI_MAX)
 #define TARGET_MAX (INT64_C(1) << 36)
 
 static void init(struct queue *queue)
@@ -21,6 +22,7 @@ static void init(struct queue *queue)
 					     .weight = 1,
 					     .priority_max = INT64_MAX,
 					     .half_life_s = -1 };
+	queue->limit_parts = queue->user_limit_parts = INT64_MAX;
 	link_head_init(&queue->children);
 	link_head_init(&queue->blocked);
 	link_head_init(&queue->pods);
@@ -90,6 +92,8 @@ struct queue *queues_put(struct queues *queues, const struct sched_queue_in *in)
 	queue->in.parent = copies[1];
 	queue->in.fault = copies[2];
 	queue->in.used_milli_s = used_milli_s;
+	queue->limit_parts = parts_of_milli(in->limit_milli);
+	queue->user_limit_parts = parts_of_milli(in->user_limit_milli);
 	queue->in.weight = within(in->weight, SCHED_WEIGHT_MAX);
 	if (in->guaranteed_milli != SCHED_BY_CHILDREN)
 		queue->in.guaranteed_milli = within(in->guaranteed_milli, MILLI_MAX);
@@ -118,7 +122,7 @@ void queues_release(struct queues *queues, struct queue *queue)
 {
 	if (queue == &queues->common || queue->is_listed || !link_is_empty(&queue->pods))
 		return;
-	ASSERT(queue->used_milli == 0 || queues->is_stale);
+	ASSERT(queue->used_parts == 0 || queues->is_stale);
 	ASSERT(!link_is_in(&queue->in_busy) && link_is_empty(&queue->blocked));
 	if (link_is_in(&queue->in_eased))
 		link_drop(&queue->in_eased);
@@ -223,9 +227,9 @@ static void hang_in(struct queues *queues)
 		link_add(&queue->parent->children, &queue->in_parent);
 		link_head_init(&queue->children);
 		set_half_life(queues, queue);
-		queue->used_milli = queue->own_milli;
-		queue->wanted_milli = queue->own_wanted_milli;
-		queue->guaranteed_milli = 0;
+		queue->used_parts = queue->own_parts;
+		queue->wanted_parts = queue->own_wanted_parts;
+		queue->guaranteed_parts = 0;
 	}
 }
 
@@ -239,11 +243,11 @@ static void sum_up(struct queues *queues)
 	for (size_t i = queues->order_count; i > 0; i--) { // children before parents
 		struct queue *queue = queues->order[i - 1];
 		if (has_own_guarantee(queue))
-			queue->guaranteed_milli = queue->in.guaranteed_milli;
-		queue->parent->used_milli += queue->used_milli;
-		queue->parent->wanted_milli += queue->wanted_milli;
-		queue->parent->guaranteed_milli = min_i64(
-			queue->parent->guaranteed_milli + queue->guaranteed_milli, MILLI_MAX);
+			queue->guaranteed_parts = parts_of_milli(queue->in.guaranteed_milli);
+		queue->parent->used_parts += queue->used_parts;
+		queue->parent->wanted_parts += queue->wanted_parts;
+		queue->parent->guaranteed_parts = min_i64(
+			queue->parent->guaranteed_parts + queue->guaranteed_parts, PARTS_MAX);
 	}
 }
 
@@ -251,10 +255,10 @@ static void sum_up(struct queues *queues)
 
 static int64_t own_guarantee(const struct queue *queue)
 {
-	int64_t left_milli = queue->guaranteed_milli;
+	int64_t left_parts = queue->guaranteed_parts;
 	for (const struct link *at = queue->children.next; at != &queue->children; at = at->next)
-		left_milli -= LINK_OF((uintptr_t)at, struct queue, in_parent)->guaranteed_milli;
-	return max_i64(left_milli, 0);
+		left_parts -= LINK_OF((uintptr_t)at, struct queue, in_parent)->guaranteed_parts;
+	return max_i64(left_parts, 0);
 }
 
 static size_t child_count(const struct queue *queue)
@@ -267,48 +271,48 @@ static size_t child_count(const struct queue *queue)
 
 // Divides what a queue has among its children and the pods that are its own, which stand beside
 // them like a child. When all are taken to want all, the parts are what each should have.
-static void divide_one(struct queue *queue, int64_t whole_milli, bool wants_all)
+static void divide_one(struct queue *queue, int64_t whole_parts, bool wants_all)
 {
 	size_t count = 1, children = child_count(queue);
 	struct entitle *items = core_alloc(children + 1, sizeof *items);
-	int64_t all_milli = max_i64(whole_milli, 1);
+	int64_t all_parts = max_i64(whole_parts, 1);
 	items[0] = (struct entitle){ .guaranteed = own_guarantee(queue),
 				     .wanted = wants_all
 						       ? 0
-						       : queue->own_milli + queue->own_wanted_milli,
-				     .limit = MILLI_MAX,
+						       : queue->own_parts + queue->own_wanted_parts,
+				     .limit = PARTS_MAX,
 				     .weight = 1 };
 	if (wants_all && children == 0)
-		items[0].wanted = all_milli;
+		items[0].wanted = all_parts;
 	for (struct link *at = queue->children.next; at != &queue->children; at = at->next) {
 		const struct queue *child = LINK_OF(at, struct queue, in_parent);
 		items[count++] = (struct entitle){
-			.guaranteed = child->guaranteed_milli,
-			.wanted = wants_all ? all_milli : child->used_milli + child->wanted_milli,
-			.limit = child->in.limit_milli,
+			.guaranteed = child->guaranteed_parts,
+			.wanted = wants_all ? all_parts : child->used_parts + child->wanted_parts,
+			.limit = child->limit_parts,
 			.weight = child->in.weight
 		};
 	}
-	entitle_divide(items, count, whole_milli);
-	queue->own_deserved_milli = wants_all ? 0 : items[0].deserved;
+	entitle_divide(items, count, whole_parts);
+	queue->own_deserved_parts = wants_all ? 0 : items[0].deserved;
 	count = 1;
 	for (struct link *at = queue->children.next; at != &queue->children; at = at->next) {
 		struct queue *child = LINK_OF(at, struct queue, in_parent);
-		int64_t part_milli = items[count++].deserved;
+		int64_t part = items[count++].deserved;
 		if (wants_all)
-			child->target_milli = part_milli;
+			child->target_parts = part;
 		else
-			child->deserved_milli = part_milli;
+			child->deserved_parts = part;
 	}
 	free(items);
 }
 
 static void divide_all(struct queues *queues, bool wants_all)
 {
-	divide_one(&queues->root, queues->capacity_milli, wants_all);
+	divide_one(&queues->root, queues->capacity_parts, wants_all);
 	for (size_t i = 0; i < queues->order_count; i++) {
 		struct queue *queue = queues->order[i];
-		divide_one(queue, wants_all ? queue->target_milli : queue->deserved_milli,
+		divide_one(queue, wants_all ? queue->target_parts : queue->deserved_parts,
 			   wants_all);
 	}
 }
@@ -340,7 +344,7 @@ void queues_settle(struct queues *queues)
 	if (!queues->is_stale)
 		return;
 	advance_all(queues);
-	queues->root.used_milli = queues->root.wanted_milli = queues->root.guaranteed_milli = 0;
+	queues->root.used_parts = queues->root.wanted_parts = queues->root.guaranteed_parts = 0;
 	list_all(queues);
 	hang_in(queues);
 	sum_up(queues);
@@ -353,31 +357,31 @@ void queues_settle(struct queues *queues)
 
 void queue_advance(struct queues *queues, struct queue *queue)
 {
-	usage_share_advance(&queue->share, queue->used_milli, queues->now_ms);
+	usage_share_advance(&queue->share, milli_of_parts(queue->used_parts), queues->now_ms);
 }
 
-void queue_use(struct queues *queues, struct queue *queue, int64_t milli)
+void queue_use(struct queues *queues, struct queue *queue, int64_t parts)
 {
 	queues_settle(queues);
 	queues->is_undivided = true;
-	queue->own_milli += milli;
-	ASSERT(queue->own_milli >= 0);
+	queue->own_parts += parts;
+	ASSERT(queue->own_parts >= 0);
 	for (struct queue *at = queue; at != NULL; at = at->parent) {
 		if (at->parent != NULL)
 			queue_advance(queues, at);
-		at->used_milli += milli;
-		ASSERT(at->used_milli >= 0);
+		at->used_parts += parts;
+		ASSERT(at->used_parts >= 0);
 	}
 }
 
-void queue_want(struct queues *queues, struct queue *queue, int64_t milli)
+void queue_want(struct queues *queues, struct queue *queue, int64_t parts)
 {
 	queues_settle(queues);
 	queues->is_undivided = true;
-	queue->own_wanted_milli += milli;
+	queue->own_wanted_parts += parts;
 	for (struct queue *at = queue; at != NULL; at = at->parent)
-		at->wanted_milli += milli;
-	ASSERT(queue->own_wanted_milli >= 0);
+		at->wanted_parts += parts;
+	ASSERT(queue->own_wanted_parts >= 0);
 }
 
 struct queue_user *queue_user_get(struct queue *queue, struct str name)
@@ -394,20 +398,19 @@ struct queue_user *queue_user_get(struct queue *queue, struct str name)
 	return user;
 }
 
-bool queue_is_within(const struct queue *queue, int64_t milli)
+bool queue_is_within(const struct queue *queue, int64_t parts)
 {
 	for (; queue->parent != NULL; queue = queue->parent) {
-		if (queue->used_milli + milli > queue->guaranteed_milli)
+		if (queue->used_parts + parts > queue->guaranteed_parts)
 			return false;
 	}
 	return true;
 }
 
-struct queue *queue_full(struct queue *queue, int64_t milli)
+struct queue *queue_full(struct queue *queue, int64_t parts)
 {
 	for (; queue->parent != NULL; queue = queue->parent) {
-		bool has_limit = queue->in.limit_milli != SCHED_NO_LIMIT && queue->fault == NULL;
-		if (has_limit && queue->used_milli + milli > queue->in.limit_milli)
+		if (queue->fault == NULL && queue->used_parts + parts > queue->limit_parts)
 			return queue;
 	}
 	return NULL;
@@ -437,13 +440,13 @@ int queue_share_cmp(struct queues *queues, struct queue *a, struct queue *b)
 	}
 	queue_advance(queues, a);
 	queue_advance(queues, b);
-	share_size had_a = usage_share_size(&a->share, a->used_milli);
-	share_size had_b = usage_share_size(&b->share, b->used_milli);
-	share_size part_a = (share_size)min_i64(a->target_milli, TARGET_MAX);
-	share_size part_b = (share_size)min_i64(b->target_milli, TARGET_MAX);
+	share_size had_a = usage_share_size(&a->share, milli_of_parts(a->used_parts));
+	share_size had_b = usage_share_size(&b->share, milli_of_parts(b->used_parts));
+	share_size part_a = (share_size)min_i64(a->target_parts, TARGET_MAX);
+	share_size part_b = (share_size)min_i64(b->target_parts, TARGET_MAX);
 	if (had_a * part_b != had_b * part_a)
 		return had_a * part_b < had_b * part_a ? -1 : 1;
-	if ((a->target_milli == 0) != (b->target_milli == 0))
-		return a->target_milli == 0 ? 1 : -1;
+	if ((a->target_parts == 0) != (b->target_parts == 0))
+		return a->target_parts == 0 ? 1 : -1;
 	return str_cmp(a->in.name, b->in.name);
 }

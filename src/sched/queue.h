@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tree of queues and what it decides: whether more would pass a limit, whose pods come first,
-// who may take from whom. Inside of the scheduling core; pure books of amounts, in thousandths of
-// GPUs: pods and shapes are hung in by queueing.c. Owned by struct sched; pointers to queues are
-// valid until queueing_drop. Settings take effect at queues_settle, which is cheap when nothing
-// changed.
-// A claim asks, victim by victim, whether a queue may get space that others hold. It never makes
-// the two change places: who loses was beyond what is its own before each loss, who gets it is not
-// beyond its own with it.
+// who may take from whom. Inside of the scheduling core; pure books of amounts, in sevenths of
+// thousandths of GPUs (parts), so that MIG slices count exactly: pods and shapes are hung in by
+// queueing.c. Owned by struct sched; pointers to queues are valid until queueing_drop. Settings
+// take effect at queues_settle, which is cheap when nothing changed. A claim asks, victim by
+// victim, whether a queue may get space that others hold. It never makes the two change places: who
+// loses was beyond what is its own before each loss, who gets it is not beyond its own with it.
 #pragma once
 
 #include "base/map.h"
@@ -15,9 +14,19 @@
 #include "sched/tree.h"
 #include "sched/usage_share.h"
 
+enum { PARTS_PER_MILLI = 7 };
+static inline int64_t parts_of_milli(int64_t milli) // INT64_MAX: no limit stays none
+{
+	return milli > INT64_MAX / PARTS_PER_MILLI ? INT64_MAX : milli * PARTS_PER_MILLI;
+}
+static inline int64_t milli_of_parts(int64_t parts) // rounded up
+{
+	return parts / PARTS_PER_MILLI + (parts % PARTS_PER_MILLI > 0);
+}
+
 struct queue_user { // one person in a queue with settings
 	struct str name;
-	int64_t used_milli;
+	int64_t used_parts;
 	size_t pod_count; // references
 	struct usage_share share;
 };
@@ -31,14 +40,15 @@ struct queue {
 	struct queue *parent; // NULL: the root
 	struct link children, in_parent;
 	size_t depth;
-	int64_t guaranteed_milli; // in force: its own or the sum of the children's
-	int64_t half_life_s;      // in force for its children
-	int64_t own_milli, used_milli, own_wanted_milli,
-		wanted_milli;   // the others with descendants
-	int64_t target_milli;   // what it would have if all wanted all
-	int64_t deserved_milli; // of queues_divide
-	int64_t own_deserved_milli;
-	int64_t taken_milli, own_taken_milli; // by the claim that is going on
+	int64_t guaranteed_parts;              // in force: its own or the sum of the children's
+	int64_t limit_parts, user_limit_parts; // INT64_MAX: none
+	int64_t half_life_s;                   // in force for its children
+	int64_t own_parts, used_parts, own_wanted_parts,
+		wanted_parts;   // the others with descendants
+	int64_t target_parts;   // what it would have if all wanted all
+	int64_t deserved_parts; // of queues_divide
+	int64_t own_deserved_parts;
+	int64_t taken_parts, own_taken_parts; // by the claim that is going on
 	uint64_t claim_no;
 	struct usage_share share;
 	int64_t permille, permille_ms; // of queueing_factors, for one instant
@@ -60,7 +70,7 @@ struct queues {
 	struct link busy;
 	bool is_stale, is_undivided;
 	bool claims_deserved; // also within what is deserved, not only within what is guaranteed
-	int64_t capacity_milli, now_ms;
+	int64_t capacity_parts, now_ms;
 	uint64_t capacity_gen;
 	uint64_t claim_no;
 	struct queue **order; // all but the root, parents first, siblings by name
@@ -77,20 +87,20 @@ static inline bool queues_are_used(const struct queues *queues)
 	return map_count(queues->by_name) > 0;
 }
 void queues_settle(struct queues *queues);
-void queues_divide(struct queues *queues); // fills deserved_milli
+void queues_divide(struct queues *queues); // fills deserved_parts
 // Unlists it; it is freed when nothing refers to it.
 void queues_unlist(struct queues *queues, struct queue *queue);
 void queues_release(struct queues *queues, struct queue *queue);
 
-void queue_use(struct queues *queues, struct queue *queue, int64_t milli);  // negative: gives back
-void queue_want(struct queues *queues, struct queue *queue, int64_t milli); // the same
+void queue_use(struct queues *queues, struct queue *queue, int64_t parts);  // negative: gives back
+void queue_want(struct queues *queues, struct queue *queue, int64_t parts); // the same
 void queue_advance(struct queues *queues, struct queue *queue); // its remembered use, until now
 struct queue_user *queue_user_get(struct queue *queue, struct str name); // made if absent
 
 // Whether with so much more it stays within what is guaranteed, at each level up to the top.
-bool queue_is_within(const struct queue *queue, int64_t milli);
+bool queue_is_within(const struct queue *queue, int64_t parts);
 // The first on the way up whose limit so much more would pass; NULL: none.
-struct queue *queue_full(struct queue *queue, int64_t milli);
+struct queue *queue_full(struct queue *queue, int64_t parts);
 // Which one's turn it is by what both and those above them have had: <0: a's.
 int queue_share_cmp(struct queues *queues, struct queue *a, struct queue *b);
 
@@ -98,14 +108,14 @@ int queue_share_cmp(struct queues *queues, struct queue *a, struct queue *b);
 struct queue_claim {
 	struct queues *queues;
 	struct queue *claimant;
-	int64_t milli;
+	int64_t parts;
 };
-struct queue_claim queue_claim_begin(struct queues *queues, struct queue *claimant, int64_t milli);
+struct queue_claim queue_claim_begin(struct queues *queues, struct queue *claimant, int64_t parts);
 // Whether one more pod, of the victim's queue and with so much, may be taken for the claim after
 // those that were taken already; if so it is noted. A claim takes nothing from its own queue: who
 // goes first there is the priorities' matter.
-MUST_USE bool queue_claim_take(struct queue_claim *claim, struct queue *victim, int64_t milli);
-void queue_claim_untake(struct queue_claim *claim, struct queue *victim, int64_t milli);
+MUST_USE bool queue_claim_take(struct queue_claim *claim, struct queue *victim, int64_t parts);
+void queue_claim_untake(struct queue_claim *claim, struct queue *victim, int64_t parts);
 // The same for a single victim.
-MUST_USE bool queue_may_reclaim(struct queues *queues, struct queue *claimant, int64_t milli,
-				struct queue *victim, int64_t victim_milli);
+MUST_USE bool queue_may_reclaim(struct queues *queues, struct queue *claimant, int64_t parts,
+				struct queue *victim, int64_t victim_parts);

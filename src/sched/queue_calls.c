@@ -132,11 +132,12 @@ static int64_t queue_permille(struct queues *queues, struct queue *queue)
 	for (struct link *at = siblings->next; at != siblings; at = at->next) {
 		struct queue *each = LINK_OF(at, struct queue, in_parent);
 		queue_advance(queues, each);
-		all += usage_share_size(&each->share, each->used_milli) / (FRACTION_ONE / PERMILLE);
-		targets += each->target_milli;
+		all += usage_share_size(&each->share, milli_of_parts(each->used_parts)) /
+		       (FRACTION_ONE / PERMILLE);
+		targets += each->target_parts;
 	}
-	share_size own = usage_share_size(&queue->share, queue->used_milli);
-	return permille_of(own / (FRACTION_ONE / PERMILLE), all, queue->target_milli, targets);
+	share_size own = usage_share_size(&queue->share, milli_of_parts(queue->used_parts));
+	return permille_of(own / (FRACTION_ONE / PERMILLE), all, queue->target_parts, targets);
 }
 
 static int64_t path_permille(struct queues *queues, struct queue *queue)
@@ -156,8 +157,8 @@ static int64_t path_permille(struct queues *queues, struct queue *queue)
 
 static share_size had_of(const struct queues *queues, struct queue_user *user)
 {
-	usage_share_advance(&user->share, user->used_milli, queues->now_ms);
-	return usage_share_size(&user->share, user->used_milli) / PERMILLE;
+	usage_share_advance(&user->share, milli_of_parts(user->used_parts), queues->now_ms);
+	return usage_share_size(&user->share, milli_of_parts(user->used_parts)) / PERMILLE;
 }
 
 static share_size users_had(const struct queues *queues, struct queue *queue)
@@ -190,7 +191,8 @@ bool queueing_factors(struct sched *sched, const struct pod *pod, int64_t ret_va
 	struct factor_facts facts = { .priority = pod->key.priority,
 				      .age_s = now_s - pod->key.created_s,
 				      .gpu_milli = pod->shape->gpu_milli,
-				      .capacity_milli = queueing->queues->capacity_milli,
+				      .capacity_milli =
+					      milli_of_parts(queueing->queues->capacity_parts),
 				      .last_start_s = FACTOR_NO_DEADLINE };
 	if (!queueing->uses_factors)
 		return false;
@@ -213,13 +215,14 @@ static void put_row(struct queues *queues, struct queue *queue, struct sched_que
 		.name = queue->in.name,
 		.parent = queue->in.parent,
 		.fault = str_of(queue->fault == NULL ? "" : queue->fault),
-		.guaranteed_milli = queue->guaranteed_milli,
+		.guaranteed_milli = milli_of_parts(queue->guaranteed_parts),
 		.limit_milli = queue->in.limit_milli,
 		.weight = queue->in.weight,
-		.allocated_milli = queue->used_milli,
-		.waiting_milli = queue->wanted_milli,
-		.deserved_milli = queue->deserved_milli,
-		.borrowed_milli = max_i64(queue->used_milli - queue->guaranteed_milli, 0),
+		.allocated_milli = milli_of_parts(queue->used_parts),
+		.waiting_milli = milli_of_parts(queue->wanted_parts),
+		.deserved_milli = (queue->deserved_parts + PARTS_PER_MILLI / 2) / PARTS_PER_MILLI,
+		.borrowed_milli =
+			milli_of_parts(max_i64(queue->used_parts - queue->guaranteed_parts, 0)),
 		.used_milli_s = usage_share_milli_s(&queue->share),
 		.half_life_s = queue->share.half_life_s,
 		.share_permille = queue_permille(queues, queue),
@@ -279,19 +282,19 @@ bool sched_queue_explain(struct sched *sched, struct str namespace_, struct str 
 
 static const char *check_queue(const struct queue *queue)
 {
-	int64_t used_milli = 0, wanted_milli = 0;
+	int64_t used_parts = 0, wanted_parts = 0;
 	for (const struct link *at = queue->pods.next; at != &queue->pods; at = at->next) {
 		const struct pod *pod = LINK_OF((uintptr_t)at, struct pod, in_home);
-		used_milli += pod->node != NULL ? pod->shape->gpu_milli : 0;
-		wanted_milli += tree_has(&pod->in_queue) ? pod->shape->gpu_milli : 0;
+		used_parts += pod->node != NULL ? pod->shape->gpu_parts : 0;
+		wanted_parts += tree_has(&pod->in_queue) ? pod->shape->gpu_parts : 0;
 		if (pod->queue != queue || pod->shape->queue != queue)
 			return "a pod is in another queue than its shape";
 	}
-	if (used_milli != queue->own_milli || wanted_milli != queue->own_wanted_milli)
+	if (used_parts != queue->own_parts || wanted_parts != queue->own_wanted_parts)
 		return "a queue's amounts are not the sum of its pods";
 	for (const struct link *at = queue->children.next; at != &queue->children; at = at->next)
-		used_milli += LINK_OF((uintptr_t)at, struct queue, in_parent)->used_milli;
-	if (used_milli != queue->used_milli)
+		used_parts += LINK_OF((uintptr_t)at, struct queue, in_parent)->used_parts;
+	if (used_parts != queue->used_parts)
 		return "a queue's amount is not its own and its children's";
 	return NULL;
 }

@@ -8,46 +8,46 @@
 typedef enum claim_ground { GUARANTEED, DESERVED } claim_ground;
 
 struct side { // of a claim: a queue, or the pods that are a queue's own beside its children
-	int64_t used_milli, guaranteed_milli, deserved_milli;
+	int64_t used_parts, guaranteed_parts, deserved_parts;
 };
 
 static int64_t taken_of(const struct queue_claim *claim, const struct queue *queue)
 {
-	return queue->claim_no == claim->queues->claim_no ? queue->taken_milli : 0;
+	return queue->claim_no == claim->queues->claim_no ? queue->taken_parts : 0;
 }
 
 static struct side side_of(const struct queue_claim *claim, const struct queue *queue)
 {
-	return (struct side){ queue->used_milli - taken_of(claim, queue),
-			      min_i64(queue->guaranteed_milli, queue->in.limit_milli),
-			      queue->deserved_milli };
+	return (struct side){ queue->used_parts - taken_of(claim, queue),
+			      min_i64(queue->guaranteed_parts, queue->limit_parts),
+			      queue->deserved_parts };
 }
 
 // The pods of a queue itself have what its children leave of its guarantee.
 static struct side own_side(const struct queue_claim *claim, const struct queue *queue)
 {
-	struct side side = { queue->own_milli, queue->guaranteed_milli, queue->own_deserved_milli };
+	struct side side = { queue->own_parts, queue->guaranteed_parts, queue->own_deserved_parts };
 	if (queue->claim_no == claim->queues->claim_no)
-		side.used_milli -= queue->own_taken_milli;
+		side.used_parts -= queue->own_taken_parts;
 	for (const struct link *at = queue->children.next; at != &queue->children; at = at->next)
-		side.guaranteed_milli -=
-			LINK_OF((uintptr_t)at, struct queue, in_parent)->guaranteed_milli;
-	side.guaranteed_milli = max_i64(side.guaranteed_milli, 0);
+		side.guaranteed_parts -=
+			LINK_OF((uintptr_t)at, struct queue, in_parent)->guaranteed_parts;
+	side.guaranteed_parts = max_i64(side.guaranteed_parts, 0);
 	return side;
 }
 
-static bool side_may_get(const struct side *side, int64_t milli, claim_ground ground)
+static bool side_may_get(const struct side *side, int64_t parts, claim_ground ground)
 {
-	int64_t most = ground == GUARANTEED ? side->guaranteed_milli : side->deserved_milli;
-	return side->used_milli + milli <= most;
+	int64_t most = ground == GUARANTEED ? side->guaranteed_parts : side->deserved_parts;
+	return side->used_parts + parts <= most;
 }
 
-static bool side_may_lose(const struct side *side, int64_t milli, claim_ground ground)
+static bool side_may_lose(const struct side *side, int64_t parts, claim_ground ground)
 {
 	if (ground == GUARANTEED)
-		return side->used_milli > side->guaranteed_milli;
-	return side->used_milli > side->deserved_milli &&
-	       side->used_milli - milli >= side->guaranteed_milli;
+		return side->used_parts > side->guaranteed_parts;
+	return side->used_parts > side->deserved_parts &&
+	       side->used_parts - parts >= side->guaranteed_parts;
 }
 
 static const struct queue *above_both(const struct queue *a, const struct queue *b)
@@ -71,10 +71,10 @@ static bool all_may_get(const struct queue_claim *claim, const struct queue *top
 {
 	*ret_side = own_side(claim, claim->claimant);
 	if (claim->claimant == top)
-		return side_may_get(ret_side, claim->milli, ground);
+		return side_may_get(ret_side, claim->parts, ground);
 	for (const struct queue *at = claim->claimant; at != top; at = at->parent) {
 		*ret_side = side_of(claim, at);
-		if (!side_may_get(ret_side, claim->milli, ground))
+		if (!side_may_get(ret_side, claim->parts, ground))
 			return false;
 	}
 	return true;
@@ -82,7 +82,7 @@ static bool all_may_get(const struct queue_claim *claim, const struct queue *top
 
 struct loss {
 	const struct queue *victim;
-	int64_t milli;
+	int64_t parts;
 };
 
 static bool all_may_lose(const struct queue_claim *claim, struct loss loss, const struct queue *top,
@@ -90,22 +90,22 @@ static bool all_may_lose(const struct queue_claim *claim, struct loss loss, cons
 {
 	*ret_side = own_side(claim, loss.victim);
 	if (loss.victim == top)
-		return side_may_lose(ret_side, loss.milli, ground);
+		return side_may_lose(ret_side, loss.parts, ground);
 	for (const struct queue *at = loss.victim; at != top; at = at->parent) {
 		*ret_side = side_of(claim, at);
-		if (!side_may_lose(ret_side, loss.milli, ground))
+		if (!side_may_lose(ret_side, loss.parts, ground))
 			return false;
 	}
 	return true;
 }
 
 // Who has less of what it deserves has so afterwards, too.
-static bool keeps_order(const struct sides *sides, int64_t claimed_milli, int64_t lost_milli)
+static bool keeps_order(const struct sides *sides, int64_t claimed_parts, int64_t lost_parts)
 {
-	__int128 gets = (__int128)(sides->claimant.used_milli + claimed_milli) *
-			sides->victim.deserved_milli;
+	__int128 gets = (__int128)(sides->claimant.used_parts + claimed_parts) *
+			sides->victim.deserved_parts;
 	__int128 loses =
-		(__int128)(sides->victim.used_milli - lost_milli) * sides->claimant.deserved_milli;
+		(__int128)(sides->victim.used_parts - lost_parts) * sides->claimant.deserved_parts;
 	return gets <= loses;
 }
 
@@ -118,47 +118,47 @@ static bool may_take(const struct queue_claim *claim, struct loss loss, claim_gr
 	if (!all_may_get(claim, top, ground, &sides.claimant) ||
 	    !all_may_lose(claim, loss, top, ground, &sides.victim))
 		return false;
-	return ground == GUARANTEED || keeps_order(&sides, claim->milli, loss.milli);
+	return ground == GUARANTEED || keeps_order(&sides, claim->parts, loss.parts);
 }
 
-struct queue_claim queue_claim_begin(struct queues *queues, struct queue *claimant, int64_t milli)
+struct queue_claim queue_claim_begin(struct queues *queues, struct queue *claimant, int64_t parts)
 {
 	queues_settle(queues);
 	queues->claim_no++;
-	return (struct queue_claim){ queues, claimant, milli };
+	return (struct queue_claim){ queues, claimant, parts };
 }
 
-static void note(struct queue_claim *claim, struct queue *victim, int64_t milli)
+static void note(struct queue_claim *claim, struct queue *victim, int64_t parts)
 {
 	for (struct queue *at = victim; at != NULL; at = at->parent) {
 		if (at->claim_no != claim->queues->claim_no)
-			at->taken_milli = at->own_taken_milli = 0;
+			at->taken_parts = at->own_taken_parts = 0;
 		at->claim_no = claim->queues->claim_no;
-		at->taken_milli += milli;
-		at->own_taken_milli += at == victim ? milli : 0;
+		at->taken_parts += parts;
+		at->own_taken_parts += at == victim ? parts : 0;
 	}
 }
 
-bool queue_claim_take(struct queue_claim *claim, struct queue *victim, int64_t milli)
+bool queue_claim_take(struct queue_claim *claim, struct queue *victim, int64_t parts)
 {
-	struct loss loss = { victim, milli };
+	struct loss loss = { victim, parts };
 	if (claim->claimant == victim || claim->claimant->fault != NULL)
 		return false;
 	bool is_good = may_take(claim, loss, GUARANTEED) ||
 		       (claim->queues->claims_deserved && may_take(claim, loss, DESERVED));
 	if (is_good)
-		note(claim, victim, milli);
+		note(claim, victim, parts);
 	return is_good;
 }
 
-void queue_claim_untake(struct queue_claim *claim, struct queue *victim, int64_t milli)
+void queue_claim_untake(struct queue_claim *claim, struct queue *victim, int64_t parts)
 {
-	note(claim, victim, -milli);
+	note(claim, victim, -parts);
 }
 
-bool queue_may_reclaim(struct queues *queues, struct queue *claimant, int64_t milli,
-		       struct queue *victim, int64_t victim_milli)
+bool queue_may_reclaim(struct queues *queues, struct queue *claimant, int64_t parts,
+		       struct queue *victim, int64_t victim_parts)
 {
-	struct queue_claim claim = queue_claim_begin(queues, claimant, milli);
-	return queue_claim_take(&claim, victim, victim_milli);
+	struct queue_claim claim = queue_claim_begin(queues, claimant, parts);
+	return queue_claim_take(&claim, victim, victim_parts);
 }

@@ -78,48 +78,47 @@ void queueing_put_key(const struct sched *sched, const struct sched_pod_in *in, 
 }
 
 // "nvidia.com/mig-2g.20gb" is two sevenths of a GPU.
-static int64_t mig_milli(struct str resource)
+static int64_t mig_parts(struct str resource)
 {
 	static const struct str PREFIX = { "nvidia.com/mig-", 15 };
-	enum { SLICES = 7 };
 	if (!str_starts(resource, PREFIX) || resource.len == PREFIX.len)
 		return 0;
 	int64_t slices = resource.data[PREFIX.len] - '0';
-	return slices < 1 || slices > SLICES ? 0 : (1000 * slices + SLICES - 1) / SLICES;
+	return slices < 1 || slices > PARTS_PER_MILLI ? 0 : SHARE_WHOLE_MILLI * slices;
 }
 
-// What one of a resource is of a GPU, in thousandths. Memory of shares is not counted: nodes say
-// the same GPU twice with it.
-static int64_t unit_milli(struct str resource)
+// What one of a resource is of a GPU. Memory of shares is not counted: nodes say the same GPU twice
+// with it.
+static int64_t unit_parts(struct str resource)
 {
 	if (str_eq_c(resource, "nvidia.com/gpu"))
-		return SHARE_WHOLE_MILLI;
-	return str_eq_c(resource, SHARE_MILLI_RESOURCE) ? 1 : mig_milli(resource);
+		return SHARE_WHOLE_MILLI * PARTS_PER_MILLI;
+	return str_eq_c(resource, SHARE_MILLI_RESOURCE) ? PARTS_PER_MILLI : mig_parts(resource);
 }
 
 // A sum of GPUs with so many more of a resource.
-static int64_t plus_milli(int64_t sum_milli, int64_t amount, int64_t unit_milli)
+static int64_t plus_parts(int64_t sum_parts, int64_t amount, int64_t unit_parts)
 {
-	const int64_t most = SHARE_HELD_MAX;
-	if (unit_milli == 0 || amount <= 0)
-		return sum_milli;
-	return min_i64(sum_milli + min_i64(amount, most / unit_milli) * unit_milli, most);
+	const int64_t most = SHARE_HELD_MAX * PARTS_PER_MILLI;
+	if (unit_parts == 0 || amount <= 0)
+		return sum_parts;
+	return min_i64(sum_parts + min_i64(amount, most / unit_parts) * unit_parts, most);
 }
 
-int64_t queueing_gpu_milli(const struct sched_spec *spec)
+int64_t queueing_gpu_parts(const struct sched_spec *spec)
 {
 	int64_t sum = 0;
 	share_kind kind;
 	for (size_t i = 0; i < spec->amount_count; i++) {
 		const struct sched_amount *amount = &spec->amounts[i];
 		if (!share_kind_of(amount->resource, &kind)) // those follow, by container
-			sum = plus_milli(sum, amount->amount, unit_milli(amount->resource));
+			sum = plus_parts(sum, amount->amount, unit_parts(amount->resource));
 	}
 	// On which GPU a share will be is not known yet; memory counts as of one with 80 GiB.
 	for (size_t i = 0; i < spec->share_count; i++) {
 		struct share ask = spec->shares[i].share;
 		int64_t milli = share_dominant_milli(&ask, REFERENCE_MIB);
-		sum = plus_milli(sum, min_i64(milli, SHARE_WHOLE_MILLI), 1);
+		sum = plus_parts(sum, min_i64(milli, SHARE_WHOLE_MILLI), PARTS_PER_MILLI);
 	}
 	return sum;
 }
@@ -132,34 +131,34 @@ static bool has_limit(const struct queue *queue)
 
 // ---- books
 
-static void use_person(struct sched *sched, struct pod *pod, int64_t milli)
+static void use_person(struct sched *sched, struct pod *pod, int64_t parts)
 {
 	struct queue_user *user = pod->user;
 	int64_t now_ms = sched->queueing->queues->now_ms;
 	if (user == NULL)
 		return;
-	usage_share_advance(&user->share, user->used_milli, now_ms);
+	usage_share_advance(&user->share, milli_of_parts(user->used_parts), now_ms);
 	if (user->share.half_life_s != pod->queue->half_life_s)
 		usage_share_repace(&user->share, pod->queue->half_life_s);
-	user->used_milli += milli;
-	ASSERT(user->used_milli >= 0);
+	user->used_parts += parts;
+	ASSERT(user->used_parts >= 0);
 }
 
 void queueing_use(struct sched *sched, struct pod *pod, int64_t sign)
 {
 	struct queueing *queueing = sched->queueing;
-	int64_t milli = sign * pod->shape->gpu_milli;
+	int64_t parts = sign * pod->shape->gpu_parts;
 	ASSERT(pod->queue == pod->shape->queue);
-	if (milli == 0)
+	if (parts == 0)
 		return;
 	queueing->queues->now_ms = sched->now_ms;
-	queue_use(queueing->queues, pod->queue, milli);
-	use_person(sched, pod, milli);
+	queue_use(queueing->queues, pod->queue, parts);
+	use_person(sched, pod, parts);
 	if (sched->gangs->is_trying)
 		return; // nobody is to notice
-	if (milli > 0)
+	if (parts > 0)
 		queueing_note_full(sched, pod);
-	for (struct queue *at = pod->queue; milli < 0 && at != NULL; at = at->parent) {
+	for (struct queue *at = pod->queue; parts < 0 && at != NULL; at = at->parent) {
 		bool is_waited_for = !link_is_empty(&at->blocked) ||
 				     (has_limit(at) && !link_is_empty(&sched->gangs->parked));
 		if (is_waited_for && !link_is_in(&at->in_eased))
@@ -186,7 +185,7 @@ void queueing_enter(struct sched *sched, struct pod *pod)
 	queueing->queues->now_ms = sched->now_ms;
 	score(sched, pod);
 	tree_insert(&pod->queue->waiting, &pod->in_queue, &pod->key);
-	queue_want(queueing->queues, pod->queue, pod->shape->gpu_milli);
+	queue_want(queueing->queues, pod->queue, pod->shape->gpu_parts);
 }
 
 void queueing_exit(struct sched *sched, struct pod *pod)
@@ -194,7 +193,7 @@ void queueing_exit(struct sched *sched, struct pod *pod)
 	if (!tree_has(&pod->in_queue))
 		return;
 	tree_remove(&pod->queue->waiting, &pod->in_queue);
-	queue_want(sched->queueing->queues, pod->queue, -pod->shape->gpu_milli);
+	queue_want(sched->queueing->queues, pod->queue, -pod->shape->gpu_parts);
 	if (link_is_in(&pod->in_scored))
 		link_drop(&pod->in_scored);
 }
@@ -214,17 +213,17 @@ void queueing_forget_avoided(const struct sched *sched, const struct node *node)
 
 // ---- limits
 
-static bool is_person_full(const struct pod *pod, int64_t milli)
+static bool is_person_full(const struct pod *pod, int64_t parts)
 {
-	return pod->user != NULL && counts_persons(pod->queue) && milli > 0 &&
-	       pod->user->used_milli + milli > pod->queue->in.user_limit_milli;
+	return pod->user != NULL && counts_persons(pod->queue) && parts > 0 &&
+	       pod->user->used_parts + parts > pod->queue->user_limit_parts;
 }
 
 static struct queue *blocker_of(const struct pod *pod)
 {
-	if (pod->queue->fault != NULL || is_person_full(pod, pod->shape->gpu_milli))
+	if (pod->queue->fault != NULL || is_person_full(pod, pod->shape->gpu_parts))
 		return pod->queue;
-	return pod->shape->gpu_milli == 0 ? NULL : queue_full(pod->queue, pod->shape->gpu_milli);
+	return pod->shape->gpu_parts == 0 ? NULL : queue_full(pod->queue, pod->shape->gpu_parts);
 }
 
 bool queueing_is_blocked(const struct pod *pod) { return blocker_of(pod) != NULL; }
@@ -241,29 +240,35 @@ static void drop_kept(struct sched_facts *facts)
 	size_t count = 0;
 	for (size_t i = 0; i < facts->count; i++) {
 		sched_code code = facts->items[i].code;
-		if (code != SCHED_CODE_RESERVED && code != SCHED_CODE_NOMINATED)
+		if (code != SCHED_CODE_RESERVED && code != SCHED_CODE_WINDOW &&
+		    code != SCHED_CODE_NOMINATED)
 			facts->items[count++] = facts->items[i];
 	}
 	facts->count = count;
 }
 
-void queueing_add_limits(const struct pod *pod, int64_t milli, struct sched_facts *facts)
+static int64_t left_milli(int64_t limit_parts, int64_t used_parts)
+{
+	return max_i64(limit_parts - used_parts, 0) / PARTS_PER_MILLI;
+}
+
+void queueing_add_limits(const struct pod *pod, int64_t parts, struct sched_facts *facts)
 {
 	if (pod->queue->fault != NULL) {
 		(void)facts_add(facts, SCHED_CODE_QUEUE_INVALID, 0);
 		return;
 	}
-	const struct queue *full = milli == 0 ? NULL : queue_full(pod->queue, milli);
+	const struct queue *full = parts == 0 ? NULL : queue_full(pod->queue, parts);
 	if (full != NULL) {
 		struct sched_fact *fact =
 			facts_add(facts, SCHED_CODE_QUEUE_LIMIT, (uint32_t)full->depth);
-		fact->need = milli;
-		fact->have = max_i64(full->in.limit_milli - full->used_milli, 0);
+		fact->need = milli_of_parts(parts);
+		fact->have = left_milli(full->limit_parts, full->used_parts);
 	}
-	if (is_person_full(pod, milli)) {
+	if (is_person_full(pod, parts)) {
 		struct sched_fact *fact = facts_add(facts, SCHED_CODE_USER_LIMIT, 0);
-		fact->need = milli;
-		fact->have = max_i64(pod->queue->in.user_limit_milli - pod->user->used_milli, 0);
+		fact->need = milli_of_parts(parts);
+		fact->have = left_milli(pod->queue->user_limit_parts, pod->user->used_parts);
 	}
 }
 
@@ -271,7 +276,7 @@ void queueing_add_facts(const struct pod *pod, struct sched_facts *facts)
 {
 	if (queueing_is_blocked(pod))
 		drop_kept(facts);
-	queueing_add_limits(pod, pod->shape->gpu_milli, facts);
+	queueing_add_limits(pod, pod->shape->gpu_parts, facts);
 }
 
 static struct str gpus_text(struct arena *arena, int64_t milli)
@@ -453,18 +458,18 @@ static void wake_eased(struct sched *sched)
 void queueing_refresh_capacity(struct sched *sched)
 {
 	struct queues *queues = sched->queueing->queues;
-	int64_t milli = 0;
+	int64_t parts = 0;
 	if (queues->capacity_gen == sched->gen)
 		return;
 	for (uint32_t dim = 0; dim < sched->column_count; dim++) {
 		const struct column *column = &sched->columns[dim];
-		int64_t unit = unit_milli(str_of(column->name));
+		int64_t unit = unit_parts(str_of(column->name));
 		for (uint32_t slot = 0; slot < sched->slot_count && unit > 0; slot++)
-			milli = plus_milli(milli, column->alloc[slot], unit);
+			parts = plus_parts(parts, column->alloc[slot], unit);
 	}
 	queues->capacity_gen = sched->gen;
-	queues->is_stale = queues->is_stale || queues->capacity_milli != milli;
-	queues->capacity_milli = milli;
+	queues->is_stale = queues->is_stale || queues->capacity_parts != parts;
+	queues->capacity_parts = parts;
 }
 
 // A new score is a new place, in the queue and in the shape.

@@ -28,7 +28,7 @@ void queueing_leave(struct sched *sched, struct pod *pod); // before it is freed
 int64_t queueing_priority(const struct sched *sched, const struct sched_pod_in *in);
 // Bytes that pods of one shape have in common because of their queue; none for the common one.
 void queueing_put_key(const struct sched *sched, const struct sched_pod_in *in, struct buf *out);
-int64_t queueing_gpu_milli(const struct sched_spec *spec);
+int64_t queueing_gpu_parts(const struct sched_spec *spec);
 void queueing_use(struct sched *sched, struct pod *pod, int64_t sign); // comes to a node, leaves it
 void queueing_enter(struct sched *sched, struct pod *pod);             // it waits
 void queueing_exit(struct sched *sched, struct pod *pod);
@@ -51,7 +51,7 @@ bool queueing_is_blocked(const struct pod *pod); // by a limit or by wrong setti
 void queueing_note_full(struct sched *sched, const struct pod *pod);
 void queueing_add_facts(const struct pod *pod, struct sched_facts *facts);
 // Of so much for pods that start together.
-void queueing_add_limits(const struct pod *pod, int64_t milli, struct sched_facts *facts);
+void queueing_add_limits(const struct pod *pod, int64_t parts, struct sched_facts *facts);
 // Texts of such a fact; false when it is none.
 bool queueing_fact_text(const struct pod *pod, const struct sched_fact *fact, struct arena *arena,
 			struct sched_reason *ret_reason);

@@ -153,7 +153,8 @@ static void put_key(const struct sched *sched, const struct sched_pod_in *pod, s
 	sched_spec_key(spec, out);
 	queueing_put_key(sched, pod, out);
 	bool is_by_labels = spec->near_count + spec->apart_count + spec->spread_count > 0;
-	if (!is_by_labels && !slices_are_asked(spec))
+	bool is_windowed = spec->gpu_count > 0 && windows_concern(sched, pod->namespace_);
+	if (!is_by_labels && !is_windowed && !slices_are_asked(spec))
 		return;
 	buf_printf(out, "|%zu:", pod->namespace_.len);
 	buf_put(out, pod->namespace_);
@@ -180,7 +181,8 @@ struct shape *shape_ref(struct sched *sched, const struct sched_pod_in *pod)
 		shape->key = copy_text(shape->arena, buf_str(&key));
 		shape->dims = core_alloc(shape->spec->amount_count, sizeof *shape->dims);
 		shape->queue = queues_find(sched->queueing->queues, pod->namespace_);
-		shape->gpu_milli = queueing_gpu_milli(shape->spec);
+		shape->gpu_parts = queueing_gpu_parts(shape->spec);
+		shape->gpu_milli = milli_of_parts(shape->gpu_parts);
 		if (slices_are_asked(shape->spec))
 			shape->slice_tenant = copy_text(shape->arena, pod->namespace_);
 		(void)map_set(sched->shape_by_key, shape->key, shape);

@@ -78,11 +78,11 @@ void trial_lift_leaving(struct trial *trial)
 // ---- its life
 
 void trial_begin(struct trial *trial, struct sched *sched, const struct pod *claimant,
-		 int64_t claim_milli)
+		 int64_t claim_parts)
 {
 	*trial = (struct trial){ .sched = sched,
 				 .claimant = claimant,
-				 .claim_milli = claim_milli,
+				 .claim_parts = claim_parts,
 				 .was_trying = sched->gangs->is_trying,
 				 .wakes_all = sched->wakes_all,
 				 .wakes_volumes = sched->wakes_volumes,
@@ -267,7 +267,7 @@ static void note_kept(const struct trial *trial, struct queue_claim *claim)
 	for (const struct link *at = keeps->next; at != keeps; at = at->next) {
 		const struct pod *kept = LINK_OF((uintptr_t)at, struct keep, in_keeps)->pod;
 		if (kept->queue == claim->claimant)
-			claim->milli += kept->shape->gpu_milli;
+			claim->parts += kept->shape->gpu_parts;
 	}
 	for (const struct link *at = keeps->next; at != keeps; at = at->next) {
 		const struct pod *kept = LINK_OF((uintptr_t)at, struct keep, in_keeps)->pod;
@@ -278,7 +278,7 @@ static void note_kept(const struct trial *trial, struct queue_claim *claim)
 			const struct pod *pod = LINK_OF((uintptr_t)k, struct pod, on_node);
 			// What was right when it was decided may be so no longer.
 			bool is_noted = pod->fate != NULL &&
-					queue_claim_take(claim, pod->queue, pod->shape->gpu_milli);
+					queue_claim_take(claim, pod->queue, pod->shape->gpu_parts);
 			(void)is_noted;
 		}
 	}
@@ -335,12 +335,12 @@ static bool take_budgets(const struct trial *trial, const struct candidate *item
 static bool take_claim(const struct trial *trial, const struct candidate *item,
 		       struct queue_claim *claim)
 {
-	int64_t milli = 0;
+	int64_t parts = 0;
 	if (!is_foreign(trial, item->pod))
 		return true;
 	for (size_t k = 0; k <= item->mate_count; k++)
-		milli += pod_of(trial, item, k)->shape->gpu_milli;
-	return queue_claim_take(claim, item->pod->queue, milli);
+		parts += pod_of(trial, item, k)->shape->gpu_parts;
+	return queue_claim_take(claim, item->pod->queue, parts);
 }
 
 void trial_settle(struct trial *trial)
@@ -353,7 +353,7 @@ void trial_settle(struct trial *trial)
 	if (items->count > 1)
 		qsort(items->items, items->count, sizeof items->items[0], compare_dear);
 	if (queues_are_used(queues)) {
-		claim = queue_claim_begin(queues, trial->claimant->queue, trial->claim_milli);
+		claim = queue_claim_begin(queues, trial->claimant->queue, trial->claim_parts);
 		note_kept(trial, &claim);
 	}
 	size_t kept = items->count;

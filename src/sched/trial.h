@@ -28,7 +28,7 @@ struct trial_node {
 struct trial {
 	struct sched *sched;
 	const struct pod *claimant;
-	int64_t claim_milli;
+	int64_t claim_parts;
 	struct candidates leaving, items, mates; // items: the dearest first once it is settled
 	struct pod **all;                        // of its nodes, in order
 	size_t all_count, all_cap;
@@ -40,7 +40,7 @@ struct trial {
 };
 
 void trial_begin(struct trial *trial, struct sched *sched, const struct pod *claimant,
-		 int64_t claim_milli);
+		 int64_t claim_parts);
 void trial_end(struct trial *trial);
 // All is back as it was, and no node is known.
 void trial_clear(struct trial *trial);

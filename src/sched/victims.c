@@ -56,8 +56,8 @@ bool victims_may_take(const struct sched *sched, const struct pod *pod, const st
 	if (!is_within_reach(sched, pod, claimant) || ripe_ms(sched, pod) > sched->now_ms)
 		return false;
 	if (is_foreign(sched, pod, claimant) &&
-	    !queue_may_reclaim(sched->queueing->queues, claimant->queue, claimant->shape->gpu_milli,
-			       pod->queue, pod->shape->gpu_milli))
+	    !queue_may_reclaim(sched->queueing->queues, claimant->queue, claimant->shape->gpu_parts,
+			       pod->queue, pod->shape->gpu_parts))
 		return false;
 	const struct budget *budget = budget_find(sched, pod, &budget_count);
 	return budget_count == 0 || (budget_count == 1 && budget->left > 0);
@@ -201,7 +201,7 @@ void victims_choose(struct sched *sched, struct pod *pod, struct choice *ret)
 	ASSERT(pod->state == SCHED_STATE_WAITING);
 	ret->node = NULL;
 	shape_ready(sched, pod->shape);
-	trial_begin(&search.trial, sched, pod, pod->shape->gpu_milli);
+	trial_begin(&search.trial, sched, pod, pod->shape->gpu_parts);
 	for (uint32_t slot = 0; slot < sched->slot_count; slot++) {
 		struct node *node = sched->nodes[slot];
 		if (node == NULL || link_is_empty(&node->pods) ||

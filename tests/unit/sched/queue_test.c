@@ -194,6 +194,8 @@ static void put(struct queues *queues, const char *name, const char *parent, int
 	queues_settle(queues);
 }
 
+enum { M = PARTS_PER_MILLI };
+
 static struct queue *named(struct queues *queues, const char *name)
 {
 	return queues_find(queues, str_of(name));
@@ -218,7 +220,7 @@ static void test_tree_faults(struct check *c)
 	put(queues, "gone", "", SCHED_BY_CHILDREN, SCHED_NO_LIMIT);
 	CHECK(c, "the circle is cut", named(queues, "below-circle")->fault == NULL);
 	CHECK(c, "the parent is there", named(queues, "orphan")->fault == NULL);
-	CHECK_INT(c, "guaranteed to its children", named(queues, "gone")->guaranteed_milli, 1);
+	CHECK_INT(c, "guaranteed to its children", named(queues, "gone")->guaranteed_parts, M);
 	char deep[] = "d0", above[] = "d0";
 	put(queues, "d0", "", 0, SCHED_NO_LIMIT);
 	for (char k = '1'; k <= '9'; k++) {
@@ -237,19 +239,19 @@ static void test_tree_books(struct check *c)
 	put(queues, "lab", "", SCHED_BY_CHILDREN, 6000);
 	put(queues, "vision", "lab", 4000, SCHED_NO_LIMIT);
 	put(queues, "speech", "lab", 1000, 3000);
-	queue_use(queues, named(queues, "vision"), 2000);
-	queue_use(queues, named(queues, "speech"), 2000);
-	CHECK_INT(c, "with descendants", named(queues, "lab")->used_milli, 4000);
-	CHECK(c, "equality fits", queue_full(named(queues, "vision"), 2000) == NULL);
+	queue_use(queues, named(queues, "vision"), M * 2000);
+	queue_use(queues, named(queues, "speech"), M * 2000);
+	CHECK_INT(c, "with descendants", named(queues, "lab")->used_parts, M * 4000);
+	CHECK(c, "equality fits", queue_full(named(queues, "vision"), M * 2000) == NULL);
 	CHECK(c, "the limit above",
-	      queue_full(named(queues, "vision"), 2001) == named(queues, "lab"));
+	      queue_full(named(queues, "vision"), M * 2001) == named(queues, "lab"));
 	CHECK(c, "its own limit",
-	      queue_full(named(queues, "speech"), 1001) == named(queues, "speech"));
-	CHECK(c, "within", queue_is_within(named(queues, "vision"), 1000));
-	CHECK(c, "not beyond what is above", !queue_is_within(named(queues, "vision"), 2000));
-	queue_use(queues, named(queues, "vision"), -2000);
-	queue_use(queues, named(queues, "speech"), -2000);
-	CHECK_INT(c, "all given back", named(queues, "lab")->used_milli, 0);
+	      queue_full(named(queues, "speech"), M * 1001) == named(queues, "speech"));
+	CHECK(c, "within", queue_is_within(named(queues, "vision"), M * 1000));
+	CHECK(c, "not beyond what is above", !queue_is_within(named(queues, "vision"), M * 2000));
+	queue_use(queues, named(queues, "vision"), -M * 2000);
+	queue_use(queues, named(queues, "speech"), -M * 2000);
+	CHECK_INT(c, "all given back", named(queues, "lab")->used_parts, 0);
 	queues_free(queues);
 }
 
@@ -260,7 +262,7 @@ static void test_moved(struct check *c)
 	put(queues, "old", "", SCHED_BY_CHILDREN, SCHED_NO_LIMIT);
 	put(queues, "new", "", SCHED_BY_CHILDREN, SCHED_NO_LIMIT);
 	put(queues, "child", "old", 1000, SCHED_NO_LIMIT);
-	queue_use(queues, named(queues, "child"), 4000);
+	queue_use(queues, named(queues, "child"), M * 4000);
 	queues->now_ms = 100000;
 	put(queues, "child", "new", 1000, SCHED_NO_LIMIT);
 	queue_advance(queues, named(queues, "old"));
@@ -285,7 +287,7 @@ enum { LEAVES_MAX = 6, PODS_MAX = 200 };
 
 struct pod { // of the model below: all that matters of one here
 	size_t leaf;
-	int64_t milli;
+	int64_t parts;
 	bool runs;
 };
 struct world {
@@ -293,23 +295,23 @@ struct world {
 	struct queue *leaves[LEAVES_MAX];
 	size_t leaf_count, pod_count;
 	struct pod pods[PODS_MAX];
-	int64_t free_milli;
+	int64_t free_parts;
 };
 
 static void start(struct world *world, struct pod *pod)
 {
 	pod->runs = true;
-	world->free_milli -= pod->milli;
-	queue_want(world->queues, world->leaves[pod->leaf], -pod->milli);
-	queue_use(world->queues, world->leaves[pod->leaf], pod->milli);
+	world->free_parts -= pod->parts;
+	queue_want(world->queues, world->leaves[pod->leaf], -pod->parts);
+	queue_use(world->queues, world->leaves[pod->leaf], pod->parts);
 }
 
 static void evict(struct world *world, struct pod *pod)
 {
 	pod->runs = false; // and waits again at once, as its controller makes it anew
-	world->free_milli += pod->milli;
-	queue_use(world->queues, world->leaves[pod->leaf], -pod->milli);
-	queue_want(world->queues, world->leaves[pod->leaf], pod->milli);
+	world->free_parts += pod->parts;
+	queue_use(world->queues, world->leaves[pod->leaf], -pod->parts);
+	queue_want(world->queues, world->leaves[pod->leaf], pod->parts);
 }
 
 static struct pod *random_pod(struct world *world, struct rng *rng, bool runs)
@@ -332,18 +334,18 @@ static bool take_for(struct world *world, struct rng *rng, const struct pod *cla
 		     struct taking *ret)
 {
 	struct queue_claim claim =
-		queue_claim_begin(world->queues, world->leaves[claimant->leaf], claimant->milli);
+		queue_claim_begin(world->queues, world->leaves[claimant->leaf], claimant->parts);
 	size_t first = (size_t)rng_below(rng, world->pod_count);
-	int64_t room_milli = world->free_milli;
+	int64_t room_parts = world->free_parts;
 	ret->count = 0;
-	for (size_t i = 0; i < world->pod_count && room_milli < claimant->milli; i++) {
+	for (size_t i = 0; i < world->pod_count && room_parts < claimant->parts; i++) {
 		struct pod *pod = &world->pods[(first + i) % world->pod_count];
-		if (!pod->runs || !queue_claim_take(&claim, world->leaves[pod->leaf], pod->milli))
+		if (!pod->runs || !queue_claim_take(&claim, world->leaves[pod->leaf], pod->parts))
 			continue;
 		ret->victims[ret->count++] = pod;
-		room_milli += pod->milli;
+		room_parts += pod->parts;
 	}
-	return room_milli >= claimant->milli;
+	return room_parts >= claimant->parts;
 }
 
 static const char *const NAMES[LEAVES_MAX] = { "a", "b", "c", "d", "e", "f" };
@@ -366,16 +368,16 @@ static void make_world(struct world *world, struct rng *rng, bool reaches_deserv
 	}
 	for (size_t i = 0; i < world->leaf_count; i++)
 		world->leaves[i] = named(world->queues, NAMES[i]);
-	world->free_milli = capacity + 1000 * (int64_t)rng_below(rng, 9);
-	world->queues->capacity_milli = world->free_milli;
+	world->free_parts = M * (capacity + 1000 * (int64_t)rng_below(rng, 9));
+	world->queues->capacity_parts = world->free_parts;
 	world->queues->is_stale = true;
 	queues_settle(world->queues);
 	world->pod_count = 40 + (size_t)rng_below(rng, PODS_MAX - 40);
 	for (size_t i = 0; i < world->pod_count; i++) {
 		struct pod *pod = &world->pods[i];
 		pod->leaf = (size_t)rng_below(rng, world->leaf_count);
-		pod->milli = INT64_C(1000) << rng_below(rng, 4);
-		queue_want(world->queues, world->leaves[pod->leaf], pod->milli);
+		pod->parts = INT64_C(7000) << rng_below(rng, 4);
+		queue_want(world->queues, world->leaves[pod->leaf], pod->parts);
 	}
 }
 
@@ -384,8 +386,8 @@ static bool may_answer(struct world *world, const struct pod *claimant, const st
 {
 	for (size_t i = 0; i < taking->count; i++) {
 		const struct pod *victim = taking->victims[i];
-		if (queue_may_reclaim(world->queues, world->leaves[victim->leaf], victim->milli,
-				      world->leaves[claimant->leaf], claimant->milli))
+		if (queue_may_reclaim(world->queues, world->leaves[victim->leaf], victim->parts,
+				      world->leaves[claimant->leaf], claimant->parts))
 			return true;
 	}
 	return false;
@@ -401,7 +403,7 @@ static int settle(struct world *world, struct rng *rng, int *answers, int *poore
 		struct taking taking;
 		if (pod == NULL || ++idle > 1200)
 			return evictions;
-		if (pod->milli <= world->free_milli) {
+		if (pod->parts <= world->free_parts) {
 			start(world, pod);
 			idle = 0;
 			continue;
@@ -414,8 +416,8 @@ static int settle(struct world *world, struct rng *rng, int *answers, int *poore
 		evictions += (int)taking.count;
 		*answers += may_answer(world, pod, &taking);
 		*poorer += world->queues->claims_deserved == false &&
-			   world->leaves[pod->leaf]->used_milli >
-				   world->leaves[pod->leaf]->guaranteed_milli;
+			   world->leaves[pod->leaf]->used_parts >
+				   world->leaves[pod->leaf]->guaranteed_parts;
 		idle = 0;
 	}
 	return -1;
@@ -436,7 +438,7 @@ static void test_claims(struct check *c)
 			struct pod *pod = &world.pods[i];
 			if (pod->runs)
 				evict(&world, pod);
-			queue_want(world.queues, world.leaves[pod->leaf], -pod->milli);
+			queue_want(world.queues, world.leaves[pod->leaf], -pod->parts);
 		}
 		queues_free(world.queues);
 	}
@@ -452,37 +454,39 @@ static void test_claim_cases(struct check *c)
 	put(queues, "owner", "", 4000, SCHED_NO_LIMIT);
 	put(queues, "guest", "", 4000, SCHED_NO_LIMIT);
 	put(queues, "poor", "", 0, SCHED_NO_LIMIT);
-	queues->capacity_milli = 8000;
-	queue_use(queues, named(queues, "guest"), 8000);
-	struct queue_claim claim = queue_claim_begin(queues, named(queues, "owner"), 2000);
-	CHECK(c, "first of two", queue_claim_take(&claim, named(queues, "guest"), 2000));
-	CHECK(c, "second of two", queue_claim_take(&claim, named(queues, "guest"), 2000));
-	CHECK(c, "then it is within", !queue_claim_take(&claim, named(queues, "guest"), 2000));
-	queue_claim_untake(&claim, named(queues, "guest"), 2000);
-	CHECK(c, "one less", queue_claim_take(&claim, named(queues, "guest"), 2000));
+	queues->capacity_parts = M * 8000;
+	queue_use(queues, named(queues, "guest"), M * 8000);
+	struct queue_claim claim = queue_claim_begin(queues, named(queues, "owner"), M * 2000);
+	CHECK(c, "first of two", queue_claim_take(&claim, named(queues, "guest"), M * 2000));
+	CHECK(c, "second of two", queue_claim_take(&claim, named(queues, "guest"), M * 2000));
+	CHECK(c, "then it is within", !queue_claim_take(&claim, named(queues, "guest"), M * 2000));
+	queue_claim_untake(&claim, named(queues, "guest"), M * 2000);
+	CHECK(c, "one less", queue_claim_take(&claim, named(queues, "guest"), M * 2000));
 	CHECK(c, "a large one that reaches over goes whole",
-	      queue_may_reclaim(queues, named(queues, "owner"), 1000, named(queues, "guest"),
-				8000));
+	      queue_may_reclaim(queues, named(queues, "owner"), M * 1000, named(queues, "guest"),
+				M * 8000));
 	CHECK(c, "more than is guaranteed",
-	      !queue_may_reclaim(queues, named(queues, "owner"), 5000, named(queues, "guest"),
-				 1000));
+	      !queue_may_reclaim(queues, named(queues, "owner"), M * 5000, named(queues, "guest"),
+				 M * 1000));
 	CHECK(c, "no guarantee, no claim",
-	      !queue_may_reclaim(queues, named(queues, "poor"), 1000, named(queues, "guest"),
-				 1000));
+	      !queue_may_reclaim(queues, named(queues, "poor"), M * 1000, named(queues, "guest"),
+				 M * 1000));
 	CHECK(c, "not from itself",
-	      !queue_may_reclaim(queues, named(queues, "guest"), 1, named(queues, "guest"), 1));
+	      !queue_may_reclaim(queues, named(queues, "guest"), M * 1, named(queues, "guest"),
+				 M * 1));
 	queues->claims_deserved = true;
-	queue_want(queues, named(queues, "poor"), 8000);
+	queue_want(queues, named(queues, "poor"), M * 8000);
 	CHECK(c, "half of what is over is deserved",
-	      queue_may_reclaim(queues, named(queues, "poor"), 2000, named(queues, "guest"), 2000));
+	      queue_may_reclaim(queues, named(queues, "poor"), M * 2000, named(queues, "guest"),
+				M * 2000));
 	CHECK(c, "and no more",
-	      !queue_may_reclaim(queues, named(queues, "poor"), 3000, named(queues, "guest"),
-				 3000));
+	      !queue_may_reclaim(queues, named(queues, "poor"), M * 3000, named(queues, "guest"),
+				 M * 3000));
 	CHECK(c, "nor what is guaranteed to others",
-	      !queue_may_reclaim(queues, named(queues, "poor"), 1000, named(queues, "guest"),
-				 5000));
-	queue_want(queues, named(queues, "poor"), -8000);
-	queue_use(queues, named(queues, "guest"), -8000);
+	      !queue_may_reclaim(queues, named(queues, "poor"), M * 1000, named(queues, "guest"),
+				 M * 5000));
+	queue_want(queues, named(queues, "poor"), -M * 8000);
+	queue_use(queues, named(queues, "guest"), -M * 8000);
 	queues_free(queues);
 }
 
@@ -494,13 +498,23 @@ static void test_fractions(struct check *c)
 	for (int64_t limit = 10; limit <= 1000; limit += 10) {
 		put(queues, "t", "", 0, limit);
 		for (int64_t used = 0; used <= limit; used += 10) {
-			queue_use(queues, named(queues, "t"), used);
-			wrong += queue_full(named(queues, "t"), limit - used) != NULL;
-			wrong += queue_full(named(queues, "t"), limit - used + 10) == NULL;
-			queue_use(queues, named(queues, "t"), -used);
+			queue_use(queues, named(queues, "t"), M * used);
+			wrong += queue_full(named(queues, "t"), M * (limit - used)) != NULL;
+			wrong += queue_full(named(queues, "t"), M * (limit - used + 10)) == NULL;
+			queue_use(queues, named(queues, "t"), -M * used);
 		}
 	}
 	CHECK_INT(c, "equality is admitted at every hundredth", wrong, 0);
+	put(queues, "t", "", 1000, 1000);
+	for (int slice = 1; slice <= 7; slice++) {
+		wrong += queue_full(named(queues, "t"), 1000) != NULL;
+		wrong += !queue_is_within(named(queues, "t"), 1000);
+		queue_use(queues, named(queues, "t"), 1000);
+	}
+	CHECK_INT(c, "seven seventh parts are one GPU", wrong, 0);
+	CHECK(c, "an eighth is too many", queue_full(named(queues, "t"), 1) != NULL);
+	CHECK_INT(c, "exactly one", milli_of_parts(named(queues, "t")->used_parts), 1000);
+	queue_use(queues, named(queues, "t"), -7000);
 	queues_free(queues);
 }
 

@@ -194,7 +194,7 @@ static void test_parts(struct check *c)
 	} CASES[] = {
 		{ "nvidia.com/gpu", "4", "1", 1000, 3000, "a1 b1 b2 b3" },
 		{ "nvidia.com/mig-1g.10gb", "4", "1", 143, 429, "a1 b1 b2 b3" },
-		{ "nvidia.com/mig-3g.40gb", "8", "2", 858, 2574, "a1 b1 b2 b3" },
+		{ "nvidia.com/mig-3g.40gb", "8", "2", 857, 2571, "a1 b1 b2 b3" },
 		{ "gpuaas.io/gpu-milli", "4000", "1000", 1000, 3000, NULL },
 	};
 	static const char *const PODS[] = { "a1", "a2", "a3", "a4", "b1", "b2", "b3", "b4" };
@@ -220,6 +220,25 @@ static void test_parts(struct check *c)
 			CHECK_STR(c, CASES[i].resource, str_of(bound(&rig)), CASES[i].bound);
 		rig_done(&rig);
 	}
+}
+
+// Of slices a limit of one GPU admits seven, and says what is left of it.
+static void test_sevenths(struct check *c)
+{
+	static const char *const PODS[] = { "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8" };
+	struct rig rig;
+	rig_init(&rig);
+	put_tenant(&rig, "a", "{guaranteed: 1, limit: 1}");
+	rig_put(&rig, "{kind: Node, metadata: {name: n}, status: {allocatable: {pods: '20', "
+		      "nvidia.com/mig-1g.10gb: '14'}}}\n");
+	for (size_t i = 0; i < ARRAY_COUNT(PODS); i++)
+		put_part(&rig, PODS[i], "a", "nvidia.com/mig-1g.10gb", "1");
+	CHECK_STR(c, "seven", str_of(bound(&rig)), "p1 p2 p3 p4 p5 p6 p7");
+	CHECK_STR(c, "not eight", reasons(&rig, "a", "p8"),
+		  "QueueLimitReached(0.143 GPUs/0 GPUs for a)");
+	sched_pod_remove(rig.sched, STR("p3"));
+	CHECK_STR(c, "one for one", str_of(bound(&rig)), "p8");
+	rig_done(&rig);
 }
 
 static void test_person(struct check *c)
@@ -490,6 +509,7 @@ int main(void)
 	test_other_limit(&c);
 	test_gang_fills(&c);
 	test_parts(&c);
+	test_sevenths(&c);
 	test_person(&c);
 	test_turns(&c);
 	test_over_time(&c);

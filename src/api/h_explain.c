@@ -4,7 +4,9 @@
 #include "api/ask.h"
 #include "api/handlers.h"
 #include "api/request_steps.h"
+#include "api/tenant_queues.h"
 #include "k8s/condition.h"
+#include "policy/queue_limit.h"
 
 #include <inttypes.h>
 
@@ -320,6 +322,10 @@ static json_t *check_fit(struct call *call, const struct request_spec *spec, str
 	    request_check_possible(spec, inventory, &err) != ERR_OK) {
 		put_text(body, "state", STR("refused"));
 		add_reason(body, &(struct reason){ "Impossible", 0, 0, err.text });
+	}
+	if (queue_limit_check(tenant, spec, tenant_queue_find, call, &err) != ERR_OK) {
+		put_text(body, "state", STR("refused"));
+		add_reason(body, &(struct reason){ "QueueLimitTooSmall", 0, 0, err.text });
 	}
 	put_quota(call, &quota, spec, body);
 	return body;

@@ -10,7 +10,7 @@
 
 // ---- settings
 
-static const json_t *find_queue(const void *arg, struct str tenant)
+const json_t *tenant_queue_find(const void *arg, struct str tenant)
 {
 	const struct call *call = arg;
 	return json_at(objects_find(call->api->objects, OBJECT_TENANT, STR(""), tenant),
@@ -43,7 +43,8 @@ bool tenant_queue_take(struct call *call, const json_t *tenant, json_t *object)
 		else
 			(void)json_object_set(merged, key, value);
 	}
-	if (tenant_queue_check(call->tenant, merged, find_queue, call, &fault, &err) == ERR_OK)
+	if (tenant_queue_check(call->tenant, merged, tenant_queue_find, call, &fault, &err) ==
+	    ERR_OK)
 		return true;
 	call->fault_path = arena_dup(call->arena, str_of(fault.path));
 	rest_problem(call, 400, fault.code, "%s", err.text);

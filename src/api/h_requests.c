@@ -3,8 +3,9 @@
 #include "api/handlers.h"
 #include "api/page.h"
 #include "api/request_steps.h"
+#include "api/tenant_queues.h"
 #include "base/timefmt.h"
-#include "policy/tenant_queue.h"
+#include "policy/queue_limit.h"
 #include "store/history.h"
 #include "sys/random.h"
 
@@ -163,6 +164,10 @@ bool request_check(struct call *call, const struct request_spec *spec)
 	}
 	if (quota_check_alone(&quota, &need, &err) != ERR_OK) {
 		rest_problem(call, 422, "quota_exceeded", "%s", err.text);
+		return false;
+	}
+	if (queue_limit_check(call->tenant, spec, tenant_queue_find, call, &err) != ERR_OK) {
+		rest_problem(call, 422, "queue_limit_exceeded", "%s", err.text);
 		return false;
 	}
 	return true;

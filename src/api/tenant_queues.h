@@ -5,6 +5,8 @@
 
 #include "api/rest.h"
 
+// spec.queue of a tenant; arg: the call. NULL: there is no such tenant, or it has none.
+const json_t *tenant_queue_find(const void *arg, struct str tenant);
 // From the call's body into the object to be written, "spec" of which is there; tenant is what
 // there is already, NULL for a new one. False: answered with a problem.
 MUST_USE bool tenant_queue_take(struct call *call, const json_t *tenant, json_t *object);

@@ -53,7 +53,8 @@ static int connect_server(struct cli *cli, struct err *err)
 // The project's exit code for an answer that is no success.
 static int code_of(int status, struct str code)
 {
-	if (str_eq_c(code, "quota_exceeded") || str_eq_c(code, "limit_exceeded") || status == 429)
+	if (str_eq_c(code, "quota_exceeded") || str_eq_c(code, "queue_limit_exceeded") ||
+	    str_eq_c(code, "limit_exceeded") || status == 429)
 		return 6;
 	switch (status) {
 	case 401:

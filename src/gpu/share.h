@@ -10,6 +10,8 @@
 #define SHARE_MEMORY_RESOURCE "gpuaas.io/gpu-memory"
 
 enum { SHARE_WHOLE_MILLI = 1000, SHARE_UNIT_MIB = 256 };
+// The memory of the GPU that a share is counted against as long as nobody knows which it will be.
+enum { SHARE_REFERENCE_MIB = 80 * 1024 };
 typedef enum share_kind { SHARE_BY_MILLI, SHARE_BY_MEMORY } share_kind;
 enum { SHARE_KINDS = 2 };
 

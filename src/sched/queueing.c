@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum { USERS_KEPT_MAX = 1024, RESCORES_A_TURN = 128, REFERENCE_MIB = 80 * 1024 };
+enum { USERS_KEPT_MAX = 1024, RESCORES_A_TURN = 128 };
 
 struct queueing *queueing_new(uint64_t seed)
 {
@@ -114,10 +114,10 @@ int64_t queueing_gpu_parts(const struct sched_spec *spec)
 		if (!share_kind_of(amount->resource, &kind)) // those follow, by container
 			sum = plus_parts(sum, amount->amount, unit_parts(amount->resource));
 	}
-	// On which GPU a share will be is not known yet; memory counts as of one with 80 GiB.
+	// On which GPU a share will be is not known yet.
 	for (size_t i = 0; i < spec->share_count; i++) {
 		struct share ask = spec->shares[i].share;
-		int64_t milli = share_dominant_milli(&ask, REFERENCE_MIB);
+		int64_t milli = share_dominant_milli(&ask, SHARE_REFERENCE_MIB);
 		sum = plus_parts(sum, min_i64(milli, SHARE_WHOLE_MILLI), PARTS_PER_MILLI);
 	}
 	return sum;

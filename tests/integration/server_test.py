@@ -253,6 +253,25 @@ def test_the_longest_time_of_a_tenant(server, member):
     server.call("PATCH", "/v1/tenants/red", {"queue": None})
 
 
+def test_above_the_limit_of_a_queue(server, member):
+    """What could never run as things are set is refused with whose limit it is; what may have to wait is not."""
+    server.call("PATCH", "/v1/tenants/blue", {"queue": {"limit": 3}})
+    server.call("PATCH", "/v1/tenants/red", {"queue": {"parent": "blue", "user_limit": 4}})
+    path = "/v1/tenants/red/requests"
+    for body in ({**BODY, "gpus": 4}, {**BODY, "gpus": 1, "gang": 4}):
+        detail = refused(server.post(path, body, token=member), 422, "queue_limit_exceeded")["detail"]
+        assert "4 GPUs" in detail and '"blue" may hold 3' in detail and "raised" in detail
+        check = server.post("/v1/quota:check", body, token=member).json
+        assert check["state"] == "refused" and check["reasons"][0] == {"code": "QueueLimitTooSmall", "next": detail}
+    assert server.post(path, {**BODY, "gpus": 3, "name": "just"}, token=member).status == 201
+    assert server.post(path, {**BODY, "gpus": 3, "name": "after"}, token=member).status == 201
+    server.call("PATCH", "/v1/tenants/red", {"queue": {"user_limit": 1}})
+    detail = refused(server.post(path, {**BODY, "gpus": 2}, token=member), 422, "queue_limit_exceeded")["detail"]
+    assert 'one person of tenant "red" may hold 1' in detail
+    for tenant in ("red", "blue"):
+        server.call("PATCH", f"/v1/tenants/{tenant}", {"queue": None})
+
+
 # ---- repetitions
 
 def test_the_same_key_does_it_once(server, member):

@@ -5,10 +5,9 @@
 #include <stdlib.h>
 
 struct entry {
-	char *key; // NULL: removed
-	size_t key_len;
-	uint64_t hash;
+	const char *key; // NULL: removed
 	void *value;
+	uint32_t key_len, hash;
 };
 
 // Entries in order of insertion; slots hold entry index + 1, open addressing.
@@ -19,6 +18,7 @@ struct map {
 	size_t slot_count; // power of two
 	size_t live_count;
 	uint64_t seed;
+	bool is_borrowing; // keys are the caller's
 };
 
 static void *must(void *memory)
@@ -30,7 +30,7 @@ static void *must(void *memory)
 	return memory;
 }
 
-static uint64_t hash_of(const struct map *map, struct str key)
+static uint32_t hash_of(const struct map *map, struct str key)
 {
 	uint64_t h = map->seed ^ UINT64_C(0xcbf29ce484222325);
 	for (size_t i = 0; i < key.len; i++) {
@@ -40,7 +40,7 @@ static uint64_t hash_of(const struct map *map, struct str key)
 	}
 	h ^= h >> 32;
 	h *= UINT64_C(0xd6e8feb86659fd93);
-	return h ^ (h >> 32);
+	return (uint32_t)(h ^ (h >> 32));
 }
 
 struct map *map_new(uint64_t seed)
@@ -52,12 +52,25 @@ struct map *map_new(uint64_t seed)
 	return map;
 }
 
+struct map *map_new_borrowing(uint64_t seed)
+{
+	struct map *map = map_new(seed);
+	map->is_borrowing = true;
+	return map;
+}
+
+static void free_key(const struct map *map, const struct entry *e)
+{
+	if (!map->is_borrowing)
+		free((void *)(uintptr_t)e->key);
+}
+
 void map_free(struct map *map)
 {
 	if (map == NULL)
 		return;
 	for (size_t i = 0; i < map->entry_count; i++)
-		free(map->entries[i].key);
+		free_key(map, &map->entries[i]);
 	free(map->entries);
 	free(map->slots);
 	free(map);
@@ -91,7 +104,7 @@ static void rebuild(struct map *map)
 		place(map, i);
 }
 
-static struct entry *lookup(const struct map *map, struct str key, uint64_t hash)
+static struct entry *lookup(const struct map *map, struct str key, uint32_t hash)
 {
 	size_t mask = map->slot_count - 1;
 	for (size_t slot = hash & mask; map->slots[slot] != 0; slot = (slot + 1) & mask) {
@@ -110,14 +123,26 @@ void *map_find(const struct map *map, struct str key)
 	return e == NULL ? NULL : e->value;
 }
 
+static const char *borrowed(struct str key) { return key.data == NULL ? "" : key.data; }
+
+static const char *copy_of(struct str key)
+{
+	char *copy = must(malloc(key.len + 1));
+	if (key.len > 0)
+		memcpy(copy, key.data, key.len);
+	copy[key.len] = '\0';
+	return copy;
+}
+
 void *map_set(struct map *map, struct str key, void *value)
 {
-	ASSERT(map != NULL && value != NULL);
-	uint64_t hash = hash_of(map, key);
+	ASSERT(map != NULL && value != NULL && key.len <= UINT32_MAX);
+	uint32_t hash = hash_of(map, key);
 	struct entry *e = lookup(map, key, hash);
 	if (e != NULL) {
 		void *old = e->value;
 		e->value = value;
+		e->key = map->is_borrowing ? borrowed(key) : e->key;
 		return old;
 	}
 	if ((map->entry_count + 1) * 2 > map->slot_count)
@@ -126,11 +151,8 @@ void *map_set(struct map *map, struct str key, void *value)
 		map->entry_cap = max_size(map->entry_cap * 2, 16);
 		map->entries = must(realloc(map->entries, map->entry_cap * sizeof *map->entries));
 	}
-	char *copy = must(malloc(key.len + 1));
-	if (key.len > 0)
-		memcpy(copy, key.data, key.len);
-	copy[key.len] = '\0';
-	map->entries[map->entry_count] = (struct entry){ copy, key.len, hash, value };
+	const char *own = map->is_borrowing ? borrowed(key) : copy_of(key);
+	map->entries[map->entry_count] = (struct entry){ own, value, (uint32_t)key.len, hash };
 	place(map, map->entry_count++);
 	map->live_count++;
 	return NULL;
@@ -142,7 +164,7 @@ void *map_remove(struct map *map, struct str key)
 	if (e == NULL)
 		return NULL;
 	void *value = e->value;
-	free(e->key);
+	free_key(map, e);
 	e->key = NULL;
 	e->value = NULL;
 	map->live_count--;

@@ -110,10 +110,10 @@ struct sched *sched_new(uint64_t seed)
 		uint32_t got = dim_get(sched, str_of(FIXED[dim]));
 		ASSERT(got == dim);
 	}
-	sched->node_by_name = map_new(seed);
-	sched->pod_by_uid = map_new(seed);
-	sched->pod_by_name = map_new(seed);
-	sched->shape_by_key = map_new(seed);
+	sched->node_by_name = map_new_borrowing(seed);
+	sched->pod_by_uid = map_new_borrowing(seed);
+	sched->pod_by_name = map_new_borrowing(seed);
+	sched->shape_by_key = map_new_borrowing(seed);
 	sched->namespaces = map_new(seed);
 	sched->weigh = weigh_new();
 	sched->stock = stock_new(seed);
@@ -242,7 +242,7 @@ struct node *core_node_get(struct sched *sched, struct str name)
 		sched->columns[dim].alloc[node->slot] = 0;
 		sched->columns[dim].used[node->slot] = 0;
 	}
-	(void)map_set(sched->node_by_name, name, node);
+	(void)map_set(sched->node_by_name, node->name, node);
 	return node;
 }
 

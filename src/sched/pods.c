@@ -11,18 +11,20 @@
 
 #include <stdlib.h>
 
-static struct str name_key(struct str namespace_, struct str name, struct buf *out)
+// namespace/name lies in one piece in the pod's texts.
+static struct str name_key(const struct pod *pod)
 {
-	buf_put(out, namespace_);
-	buf_put_byte(out, '/');
-	buf_put(out, name);
-	return buf_str(out);
+	return (struct str){ pod->key.namespace_.data,
+			     pod->key.namespace_.len + 1 + pod->key.name.len };
 }
 
 struct pod *pod_find(const struct sched *sched, struct str namespace_, struct str name)
 {
 	AUTO(buf_done) struct buf text = { .limit = 4096 };
-	return map_find(sched->pod_by_name, name_key(namespace_, name, &text));
+	buf_put(&text, namespace_);
+	buf_put_byte(&text, '/');
+	buf_put(&text, name);
+	return map_find(sched->pod_by_name, buf_str(&text));
 }
 
 void pod_set_facts(struct pod *pod, const struct sched_facts *facts)
@@ -234,18 +236,27 @@ static void expect(const struct sched *sched, struct pod *pod, const struct sche
 	pod->key.duration_s = expected.seconds;
 }
 
+static struct str put_text(char **at, struct str text)
+{
+	struct str copy = { *at, text.len };
+	if (text.len > 0)
+		memcpy(*at, text.data, text.len);
+	*at += text.len;
+	return copy;
+}
+
 struct pod *pod_new(struct sched *sched, const struct sched_pod_in *in)
 {
-	struct pod *pod = core_alloc(1, sizeof *pod);
-	const struct str texts[4] = { in->uid, in->namespace_, in->name, in->user };
-	AUTO(buf_done) struct buf key = { .limit = 4096 };
-	pod->texts = core_texts_copy(texts, 4);
-	pod->uid = pod->texts[0];
-	pod->user_name = pod->texts[3];
+	size_t text_bytes = in->namespace_.len + 1 + in->name.len + in->uid.len + in->user.len;
+	struct pod *pod = core_alloc(1, sizeof *pod + text_bytes);
+	char *at = pod->texts;
 	pod->key = (struct tree_key){ .priority = in->priority,
-				      .created_s = preempt_inherit(sched, in),
-				      .namespace_ = pod->texts[1],
-				      .name = pod->texts[2] };
+				      .created_s = preempt_inherit(sched, in) };
+	pod->key.namespace_ = put_text(&at, in->namespace_);
+	(void)put_text(&at, STR("/"));
+	pod->key.name = put_text(&at, in->name);
+	pod->uid = put_text(&at, in->uid);
+	pod->user_name = put_text(&at, in->user);
 	expect(sched, pod, in);
 	pod->labels = core_labels_copy(&in->labels);
 	pod->stay = in->stay;
@@ -257,7 +268,7 @@ struct pod *pod_new(struct sched *sched, const struct sched_pod_in *in)
 	sched->state_counts[pod->state]++;
 	(void)map_set(sched->pod_by_uid, pod->uid, pod);
 	gang_join(sched, pod, in->gang);
-	(void)map_set(sched->pod_by_name, name_key(in->namespace_, in->name, &key), pod);
+	(void)map_set(sched->pod_by_name, name_key(pod), pod);
 	return pod;
 }
 
@@ -519,13 +530,12 @@ void sched_pod_remove(struct sched *sched, struct str uid)
 	struct pod *pod = map_find(sched->pod_by_uid, uid);
 	if (pod == NULL)
 		return;
-	AUTO(buf_done) struct buf key = { .limit = 4096 };
 	pod_leave(sched, pod);
 	if (pod->node != NULL)
 		pod_unaccount(sched, pod);
 	gang_leave(sched, pod);
 	sched->state_counts[pod->state]--;
-	(void)map_remove(sched->pod_by_name, name_key(pod->key.namespace_, pod->key.name, &key));
+	(void)map_remove(sched->pod_by_name, name_key(pod));
 	(void)map_remove(sched->pod_by_uid, pod->uid);
 	shape_unref(sched, pod->shape);
 	queueing_leave(sched, pod);
@@ -533,6 +543,5 @@ void sched_pod_remove(struct sched *sched, struct str uid)
 	forecast_drop(pod);
 	free(pod->fate);
 	free(pod->labels.items);
-	free(pod->texts);
 	free(pod);
 }

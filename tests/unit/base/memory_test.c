@@ -94,11 +94,55 @@ static void test_map(struct check *c)
 	map_free(map);
 }
 
+// Keys that are part of their values, under random changes; an old one is overwritten as soon as
+// the map has let it go.
+static void test_map_borrowing(struct check *c)
+{
+	enum { KEYS = 200, STEPS = 20000 };
+	static struct {
+		char key[16];
+	} values[KEYS][2];
+	int held[KEYS] = { 0 }; // 0: absent, else 1 + which of the two
+	size_t wrong = 0;
+	struct map *map = map_new_borrowing(1);
+	struct rng rng;
+	rng_init(&rng, 43);
+	for (int step = 0; step < STEPS; step++) {
+		size_t k = (size_t)rng_below(&rng, KEYS);
+		int next = rng_below(&rng, 3) == 0 ? 0 : held[k] == 1 ? 2 : 1;
+		void *old = held[k] == 0 ? NULL : &values[k][held[k] - 1];
+		char key[16];
+		(void)snprintf(key, sizeof key, "key-%zu", k);
+		if (next == 0) {
+			wrong += map_remove(map, str_of(key)) != old;
+		} else {
+			memcpy(values[k][next - 1].key, key, sizeof key);
+			wrong += map_set(map, str_of(values[k][next - 1].key),
+					 &values[k][next - 1]) != old;
+		}
+		if (old != NULL)
+			memset(old, 'x', sizeof values[k][0]);
+		held[k] = next;
+		void *now = next == 0 ? NULL : &values[k][next - 1];
+		wrong += map_find(map, str_of(key)) != now;
+	}
+	struct str key;
+	void *value;
+	for (size_t i = 0; map_next(map, &i, &key, &value);)
+		wrong += (const void *)key.data != value;
+	CHECK_INT(c, "a borrowing map agrees with the oracle", wrong, 0);
+	CHECK(c, "empty key without memory",
+	      map_set(map, (struct str){ NULL, 0 }, &wrong) == NULL &&
+		      map_find(map, STR("")) == &wrong);
+	map_free(map);
+}
+
 int main(void)
 {
 	struct check c = { 0 };
 	test_arena(&c);
 	test_buf(&c);
 	test_map(&c);
+	test_map_borrowing(&c);
 	return check_done(&c);
 }

@@ -1,6 +1,8 @@
 """The agent on eight emulated GPUs under a kubelet of our own, beside another device plugin."""
+import json
 import os
 import pathlib
+import re
 import shutil
 import stat
 import subprocess
@@ -16,18 +18,19 @@ RECORDED = ("recorded of nvidia-device-plugin 0.20.0 on 2 cores with a fake NVML
 
 
 class Machine:
-    """Eight emulated GPUs with a driver's files, in a folder of its own."""
+    """Emulated GPUs with a driver's files, in a folder of its own; commands: what the emulator does first."""
 
-    def __init__(self, bench):
-        self.bench = bench
+    def __init__(self, bench, board=BOARD, gpus=GPUS, commands=()):
+        self.bench, self.gpus = bench, gpus
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="gpuaas-bench-"))
         self.emulator = self.folder / "emu"
         self.emulator.mkdir()
         emud = bench.program("gpuaas-emud")
         boards = ROOT / "emulator" / "boards"
-        made = subprocess.run([emud, "--make", boards / f"{BOARD}.json", "--count", str(GPUS), "--seed", "bench"],
+        made = subprocess.run([emud, "--make", boards / f"{board}.json", "--count", str(gpus), "--seed", "bench"],
                               check=True, capture_output=True)
         (self.emulator / "boards.json").write_bytes(made.stdout)
+        (self.emulator / "control").write_text("".join(f"{command}\n" for command in commands))
         self.library = bench.program("nvidia-ml")
         self.make_driver()
         self.daemon = Process(self.folder / "emud.log", [emud, "--dir", self.emulator, "--boards", boards])
@@ -39,7 +42,7 @@ class Machine:
         library.parent.mkdir(parents=True)
         shutil.copy(self.library, library)
         (self.driver / "dev").mkdir()
-        for name, minor in [("nvidiactl", 255), *((f"nvidia{index}", index) for index in range(GPUS))]:
+        for name, minor in [("nvidiactl", 255), *((f"nvidia{index}", index) for index in range(self.gpus))]:
             try:
                 os.mknod(self.driver / "dev" / name, stat.S_IFCHR | 0o666, os.makedev(195, minor))
             except PermissionError as error:
@@ -55,9 +58,9 @@ class Machine:
         shutil.rmtree(self.folder)
 
 
-def agent_command(machine, port):
+def agent_command(machine, port, own):
     config = machine.folder / "agent.yaml"
-    config.write_text("{}\n")
+    config.write_text(json.dumps(own))
     pod_resources = machine.folder / "pod-resources.sock"
     command = [machine.bench.program("gpuaas-agent"), "--node-name=bench", f"--device-plugin-dir={machine.path('dp')}",
                f"--pod-resources-socket={pod_resources}", f"--plugin-registry-dir={machine.path('registry')}",
@@ -67,19 +70,18 @@ def agent_command(machine, port):
     return pod_resources, command
 
 
-def measure_agent(machine, replicas=0, **counts):
-    """replicas: of each GPU by time-slicing; counts: allocate, prefer, scrape, reborn."""
+def measure_agent(machine, upstream=None, own=None, faults=True, **counts):
+    """upstream: a device plugin's configuration, own: the agent's; counts: allocate, prefer, scrape, reborn, idle."""
     port = free_port()
-    pod_resources, command = agent_command(machine, port)
-    if replicas:
-        shares = machine.folder / "shares.yaml"
-        shares.write_text("version: v1\nsharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, "
-                          f"replicas: {replicas}}}]}}}}\n")
-        command.append(f"--config-file={shares}")
-    faults = () if replicas else ("--control", machine.emulator / "control")  # they count GPUs
+    pod_resources, command = agent_command(machine, port, own or {})
+    if upstream is not None:
+        (machine.folder / "plugin.yaml").write_text(json.dumps({"version": "v1", **upstream}))
+        command.append(f"--config-file={machine.folder / 'plugin.yaml'}")
+    control = ("--control", machine.emulator / "control") if faults else ()
     options = [part for name, value in counts.items() for part in (f"--{name}", value)]
     return machine.bench.measure("kubelet-bench", "--dir", machine.path("dp"), "--pod-resources", pod_resources,
-                         *faults, "--metrics", f"http://127.0.0.1:{port}", *options, "--", *command, environment={"GPUAAS_EMU": str(machine.emulator)})
+                                 *control, "--metrics", f"http://127.0.0.1:{port}", *options, "--", *command,
+                                 environment={"GPUAAS_EMU": str(machine.emulator)})
 
 
 def measure_peer(machine):
@@ -96,6 +98,15 @@ def measure_peer(machine):
                      "LD_LIBRARY_PATH": str((machine.driver / DRIVER_LIBRARY).parent)})
 
 
+def measure_on(bench, measure=measure_agent, machine=None, **more):
+    made = Machine(bench, **(machine or {}))
+    try:
+        return measure(made, **more)
+    finally:
+        made.close()
+
+
+SCRAPES = 2000
 ROWS = {  # row: (field, divisor, unit, to reach)
     "agent_rss": ("used_rss_kib", 1024, "MiB", "<= 16"),
     "agent_rss_own": ("used_own_kib", 1024, "MiB", ""),
@@ -109,25 +120,18 @@ ROWS = {  # row: (field, divisor, unit, to reach)
     "agent_reborn": ("reborn_max", 1e6, "ms wall", "<= 1000"),
     "agent_scrape_p50": ("scrape_p50", 1e6, "ms wall", ""),
     "agent_scrape_p99": ("scrape_p99", 1e6, "ms wall", "<= 5"),
+    "agent_scrape_cpu": ("scrapes_cpu_ns", SCRAPES * 1e6, "ms CPU", "<= 0.5"),
     "agent_scrape_hang_p99": ("hang_p99", 1e6, "ms wall", "<= 5"),
 }
 
 
 def agent(bench):
-    machine = Machine(bench)
-    try:
-        ours = measure_agent(machine)
-    finally:
-        machine.close()
-    machine = Machine(bench)
-    try:
-        theirs = measure_peer(machine)
-    finally:
-        machine.close()
+    ours = measure_on(bench, scrape=SCRAPES)
+    theirs = measure_on(bench, measure_peer)
     first = True
     for row, (field, divisor, unit, _) in ROWS.items():
         figure = Figure(row, ours[field] / divisor, unit, cpu_s=ours["cpu_ns"] / 1e9)
-        if theirs and field in theirs:
+        if theirs and field in theirs and field != "scrapes_cpu_ns":
             figure.peer, figure.peer_value = "device plugin", theirs[field] / divisor
         if first:
             figure.note = (f"{ours['devices']} GPUs, {ours['used_processes']} processes with the one that holds NVML; "
@@ -136,22 +140,81 @@ def agent(bench):
         yield figure
 
 
+IDLE_MS = 45000
+READS = {"agent_idle_cpu": 15000, "agent_idle_default_cpu": 2000}  # row: usage.readMs
+
+
+def idle(bench):
+    for row, read_ms in READS.items():
+        ours = measure_on(bench, own={"usage": {"readMs": read_ms}}, faults=False, allocate=1, prefer=1, scrape=1, reborn=1,
+                          idle=IDLE_MS)
+        yield Figure(row, 100 * ours["idle_cpu_ns"] / ours["idle_ns"], "% of a core",
+                     note=f"{GPUS} GPUs read each {read_ms // 1000} s, XIDs waited for; the emulator's library asks by a socket")
+
+
+MANY = 16
+
+
+def many(bench):
+    ours = measure_on(bench, machine={"gpus": MANY}, faults=False, scrape=50, reborn=1)
+    assert ours["devices"] == MANY
+    yield Figure("agent_16_prefer_p99", ms(ours["prefer_p99"]), "ms wall", cpu_s=ours["cpu_ns"] / 1e9)
+    yield Figure("agent_16_rss", ours["used_rss_kib"] / 1024, "MiB")
+
+
 SHARES = 1000  # of each GPU
 
 
 def shares(bench):
-    machine = Machine(bench)
-    try:
-        ours = measure_agent(machine, replicas=SHARES, allocate=500, prefer=500, scrape=50, reborn=1)
-    finally:
-        machine.close()
+    sharing = {"timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "replicas": SHARES}]}}
+    ours = measure_on(bench, upstream={"sharing": sharing}, faults=False,  # they count GPUs
+                      allocate=500, prefer=500, scrape=50, reborn=1)
     assert ours["devices"] == SHARES * GPUS
     for row in ("allocate", "prefer"):
         yield Figure(f"agent_shares_{row}_p99", ms(ours[f"{row}_p99"]), "ms wall", cpu_s=ours["cpu_ns"] / 1e9)
     yield Figure("agent_shares_rss", ours["used_rss_kib"] / 1024, "MiB")
 
 
+MIG_BOARD, MIG_PROFILE, INSTANCES = "H100-SXM5-80GB", "1g.10gb", 7
+MIG_SCRAPES = 1000
+
+
+def all_counters(machine):
+    """A file with every counter that the agent can show."""
+    known = re.findall(r'"(DCGM_FI_\w+)", "(\w+)"', (ROOT / "src" / "gpu" / "field.h").read_text())
+    path = machine.folder / "counters.csv"
+    path.write_text("".join(f"{name}, {kind}, {name}\n" for name, kind in known))
+    return len(known), {"metrics": {"countersFile": str(path)}}
+
+
+def measure_mig(machine):
+    counters, own = all_counters(machine)
+    got = measure_agent(machine, upstream={"flags": {"migStrategy": "single"}}, own=own, faults=False,
+                        scrape=MIG_SCRAPES, reborn=1)
+    return {**got, "counters": counters}
+
+
+def mig(bench):
+    layout = ["on", *[f"create {MIG_PROFILE}"] * INSTANCES]
+    commands = [f"mig {index} {step}" for index in range(GPUS) for step in layout]
+    ours = measure_on(bench, measure_mig, machine={"board": MIG_BOARD, "commands": commands})
+    assert ours["devices"] == GPUS * INSTANCES
+    yield Figure("agent_mig_rss", ours["used_rss_kib"] / 1024, "MiB", cpu_s=ours["cpu_ns"] / 1e9,
+                 note=f"{GPUS} GPUs of {INSTANCES} instances, all {ours['counters']} counters; {ours['scrape_bytes']} bytes "
+                      "a scrape: what is known of a GPU alone is told once, not of each instance")
+    yield Figure("agent_mig_scrape_p50", ms(ours["scrape_p50"]), "ms wall")
+    yield Figure("agent_mig_scrape_p99", ms(ours["scrape_p99"]), "ms wall")
+    yield Figure("agent_mig_scrape_cpu", ms(ours["scrapes_cpu_ns"]) / MIG_SCRAPES, "ms CPU")
+    yield Figure("agent_mig_prefer_p99", ms(ours["prefer_p99"]), "ms wall")
+
+
 GROUPS = [Group("agent", "the agent with 8 emulated GPUs under a kubelet of our own (PEER_DEVICE_PLUGIN)",
                 {row: reach for row, (_, _, _, reach) in ROWS.items()}, agent),
+          Group("agent_idle", "what the agent uses while nobody asks it anything",
+                {row: "<= 0.3" if read_ms >= 15000 else "" for row, read_ms in READS.items()}, idle),
+          Group("agent_16", "sixteen GPUs", {"agent_16_prefer_p99": "<= 1", "agent_16_rss": ""}, many),
           Group("agent_shares", f"the same GPUs in {SHARES} shares each",
-                {"agent_shares_allocate_p99": "<= 1", "agent_shares_prefer_p99": "<= 5", "agent_shares_rss": ""}, shares)]
+                {"agent_shares_allocate_p99": "<= 1", "agent_shares_prefer_p99": "<= 5", "agent_shares_rss": ""}, shares),
+          Group("agent_mig", f"8 GPUs of {INSTANCES} MIG devices, all counters",
+                {"agent_mig_rss": "<= 16", "agent_mig_scrape_p50": "", "agent_mig_scrape_p99": "<= 20",
+                 "agent_mig_scrape_cpu": "<= 5", "agent_mig_prefer_p99": ""}, mig)]

@@ -2,12 +2,14 @@
 // Figures of a device plugin under a kubelet of our own. Starts the plugin itself, so that the
 // time from exec to registration is true.
 //   kubelet-bench --dir DIR [--pod-resources SOCKET] [--control FILE] [--metrics URL]
-//                 [--allocate N] [--prefer N] [--scrape N] [--reborn N] -- PLUGIN [ARGUMENT...]
+//                 [--allocate N] [--prefer N] [--scrape N] [--reborn N] [--idle MS]
+//                 -- PLUGIN [ARGUMENT...]
 // control is the emulator's: then XIDs are sent, one a GPU but the last.
 #include "kubelet.h"
 #include "measure.h"
 #include "net/http_client.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -27,11 +29,12 @@ enum {
 
 struct options {
 	const char *dir, *pod_resources, *control, *metrics;
-	int64_t allocate, prefer, scrape, reborn;
+	int64_t allocate, prefer, scrape, reborn, idle;
 	char **command;
 };
-struct memory {
+struct family {
 	long rss_kib, own_kib; // own: anonymous, belongs to nobody else
+	uint64_t cpu_ns;       // of the threads that still run
 	int processes;
 };
 
@@ -47,6 +50,7 @@ static struct options read_options(int argc, char **argv)
 		{ "--control", &o.control, NULL },   { "--metrics", &o.metrics, NULL },
 		{ "--allocate", NULL, &o.allocate }, { "--prefer", NULL, &o.prefer },
 		{ "--scrape", NULL, &o.scrape },     { "--reborn", NULL, &o.reborn },
+		{ "--idle", NULL, &o.idle },
 	};
 	int i = 1;
 	for (; i < argc && strcmp(argv[i], "--") != 0; i++) {
@@ -102,11 +106,29 @@ static size_t read_numbers(const char *path, const char *key, long *ret, size_t 
 	return count;
 }
 
+static uint64_t cpu_ns_of(long pid)
+{
+	char path[300];
+	uint64_t cpu_ns = 0;
+	(void)snprintf(path, sizeof path, "/proc/%ld/task", pid);
+	DIR *tasks = opendir(path);
+	if (tasks == NULL)
+		return 0;
+	for (struct dirent *task; (task = readdir(tasks)) != NULL;) {
+		long ran_ns = 0;
+		(void)snprintf(path, sizeof path, "/proc/%ld/task/%s/schedstat", pid, task->d_name);
+		(void)read_numbers(path, "", &ran_ns, 1);
+		cpu_ns += (uint64_t)ran_ns;
+	}
+	(void)closedir(tasks);
+	return cpu_ns;
+}
+
 // The plugin and the processes that it has started.
-static struct memory measure_memory(pid_t pid)
+static struct family measure_family(pid_t pid)
 {
 	long pids[PIDS_MAX] = { pid };
-	struct memory memory = { 0 };
+	struct family family = { 0 };
 	size_t count = 1;
 	for (size_t i = 0; i < count; i++) {
 		char path[64];
@@ -116,18 +138,19 @@ static struct memory measure_memory(pid_t pid)
 		(void)snprintf(path, sizeof path, "/proc/%ld/status", pids[i]);
 		(void)read_numbers(path, "VmRSS:", &rss_kib, 1);
 		(void)read_numbers(path, "RssAnon:", &own_kib, 1);
-		memory.rss_kib += rss_kib;
-		memory.own_kib += own_kib;
-		memory.processes++;
+		family.rss_kib += rss_kib;
+		family.own_kib += own_kib;
+		family.cpu_ns += cpu_ns_of(pids[i]);
+		family.processes++;
 	}
-	return memory;
+	return family;
 }
 
 static void put_memory(const char *name, pid_t pid, struct buf *out)
 {
-	const struct memory memory = measure_memory(pid);
+	const struct family family = measure_family(pid);
 	buf_printf(out, ",\"%s_rss_kib\":%ld,\"%s_own_kib\":%ld,\"%s_processes\":%d", name,
-		   memory.rss_kib, name, memory.own_kib, name, memory.processes);
+		   family.rss_kib, name, family.own_kib, name, family.processes);
 }
 
 static bool never(const struct kubelet *kubelet, uint64_t end_ns)
@@ -136,10 +159,21 @@ static bool never(const struct kubelet *kubelet, uint64_t end_ns)
 	return clock_mono_ns() >= end_ns;
 }
 
-static void settle(struct kubelet *kubelet)
+static void pass(struct kubelet *kubelet, uint64_t ms)
 {
-	kubelet_wait(kubelet, never, clock_mono_ns() + SETTLE_MS * UINT64_C(1000000), "settle",
-		     UINT64_C(2) * SETTLE_MS);
+	kubelet_wait(kubelet, never, clock_mono_ns() + ms * UINT64_C(1000000), "time", 2 * ms);
+}
+
+static void settle(struct kubelet *kubelet) { pass(kubelet, SETTLE_MS); }
+
+// What the plugin uses of one core while nobody asks it anything.
+static void measure_idle(struct kubelet *kubelet, pid_t pid, int64_t idle_ms, struct buf *out)
+{
+	const uint64_t before_ns = measure_family(pid).cpu_ns, start_ns = clock_mono_ns();
+	pass(kubelet, (uint64_t)idle_ms);
+	buf_printf(out, ",\"idle_cpu_ns\":%llu,\"idle_ns\":%llu",
+		   (unsigned long long)(measure_family(pid).cpu_ns - before_ns),
+		   (unsigned long long)(clock_mono_ns() - start_ns));
 }
 
 static void measure_calls(struct kubelet *kubelet, const struct options *o, struct buf *out)
@@ -280,9 +314,14 @@ static void measure_all(struct kubelet *kubelet, const struct options *o, struct
 	const pid_t pid = measure_starts(kubelet, o, out);
 	settle(kubelet);
 	put_memory("idle", pid, out);
+	if (o->idle > 0)
+		measure_idle(kubelet, pid, o->idle, out);
 	measure_calls(kubelet, o, out);
+	const uint64_t before_ns = measure_family(pid).cpu_ns;
 	if (o->metrics != NULL)
 		measure_scrapes(kubelet, o, "scrape", out);
+	buf_printf(out, ",\"scrapes_cpu_ns\":%llu",
+		   (unsigned long long)(measure_family(pid).cpu_ns - before_ns));
 	put_memory("used", pid, out);
 	measure_reborn(kubelet, o, out);
 	if (o->control != NULL)

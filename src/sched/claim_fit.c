@@ -102,17 +102,33 @@ static bool tolerates(const struct sched_claim_request *request,
 	return !matters || sched_tolerates(&spec, taint->key, taint->value, taint->effect);
 }
 
-// The agent's word, where there is one: what is ill or held otherwise is given to nobody.
-static bool is_free(const struct sched *sched, const struct node *node, struct str name)
+// The GPU that the device is a part of; empty: it is none.
+static struct str parent_of(const struct sched_pool_device *device)
 {
-	if (claim_book_is_held(sched->claim_book, node->name, name))
+	for (size_t i = 0; i < device->attribute_count; i++) {
+		const struct sched_attribute *attribute = &device->attributes[i];
+		if (str_eq_c(attribute->name, "parentUUID") && str_eq(attribute->domain, DRIVER))
+			return attribute->text;
+	}
+	return STR("");
+}
+
+// The agent's word, where there is one: what is ill or held otherwise is given to nobody. A MIG
+// device is not named there; its GPU must not be given whole.
+static bool is_free(const struct sched *sched, const struct node *node,
+		    const struct sched_pool_device *offered)
+{
+	struct str parent = parent_of(offered);
+	struct str name = parent.len > 0 ? parent : offered->name;
+	if (claim_book_is_held(sched->claim_book, node->name, offered->name) ||
+	    claim_book_is_held(sched->claim_book, node->name, name))
 		return false;
 	for (size_t i = 0; i < node->device_count; i++) {
 		const struct device *device = &node->devices[i];
 		if (device->is_present && str_eq_nocase(str_of(device->uuid), name))
 			return device->holder == NULL && !device->is_shared;
 	}
-	return node->present_count == 0;
+	return node->present_count == 0 || parent.len > 0;
 }
 
 // The devices of the request; free ones alone in ret_free. False: an expression failed.
@@ -133,7 +149,7 @@ static bool find_devices(const struct sched *sched, const struct node *node,
 			continue;
 		if (one != CLAIM_CEL_YES)
 			return false;
-		bool free = is_free(sched, node, device->name);
+		bool free = is_free(sched, node, device);
 		for (size_t k = 0; k < device->taint_count; k++)
 			free = free && tolerates(request, &device->taints[k]);
 		ret_sets[0] |= UINT64_C(1) << i;

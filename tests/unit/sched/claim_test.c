@@ -258,6 +258,78 @@ static void check_life(struct check *c)
 	rig_done(&rig);
 }
 
+#define PART(name, profile, parent)                                                                \
+	"{\"name\":\"" name "\",\"attributes\":{\"type\":{\"string\":\"mig\"},\"profile\":{"       \
+	"\"string\":\"" profile "\"},\"parentUUID\":{\"string\":\"" parent "\"}},\"capacity\":{"   \
+	"\"memory\":{\"value\":\"9728Mi\"}}}"
+#define SLICES(count, more)                                                                        \
+	"\"requests\":[{\"name\":\"g\",\"exactly\":{\"deviceClassName\":\"mig\",\"count\":" count  \
+	",\"selectors\":[{\"cel\":{\"expression\":\"" D ".profile == '1g.10gb'\"}}]}}]" more
+
+static void begin_parts(struct rig *rig)
+{
+	begin(rig);
+	put(rig, SCHED_DEVICE_CLASS,
+	    "{\"metadata\":{\"name\":\"mig\"},\"spec\":{\"selectors\":[{\"cel\":{\"expression\":"
+	    "\"device.driver == 'gpu.gpuaas.io' && " D ".type == 'mig'\"}}]}}");
+	put(rig, SCHED_SLICE,
+	    "{\"metadata\":{\"name\":\"s\"},\"spec\":{\"driver\":\"gpu.gpuaas.io\",\"nodeName\":"
+	    "\"n\",\"pool\":{\"name\":\"n\",\"resourceSliceCount\":1},\"devices\":["    //
+	    PART("mig-a", "3g.40gb", "GPU-P") "," PART("mig-b", "1g.10gb", "GPU-P") "," //
+	    PART("mig-c", "1g.10gb", "GPU-Q") "," PART("mig-d", "1g.10gb", "GPU-Q") "," //
+	    DEVICE("gpu-w", "x", "") "]}}");
+	// The node's agent names whole GPUs alone; the second one is a pod's, as it was before.
+	rig_put(rig, "{kind: GPUNode, metadata: {name: n}, status: {devices: ["
+		     "{index: 0, uuid: GPU-P, model: A, memoryMiB: 81920, healthy: true}, "
+		     "{index: 1, uuid: GPU-W, model: A, memoryMiB: 81920, healthy: true}]}}\n");
+}
+
+static void check_parts(struct check *c)
+{
+	static const struct {
+		const char *name, *spec, *want;
+	} rows[] = {
+		{ "by its profile", SLICES("1", ""), "p n: default/c=mig-b" },
+		{ "of two GPUs", SLICES("3", ""), "p n: default/c=mig-b,mig-c,mig-d" },
+		{ "more than there are", SLICES("4", ""), "p ResourceClaimUnsatisfied" },
+		{ "of one GPU",
+		  SLICES("2", ",\"constraints\":[{\"matchAttribute\":"
+			      "\"gpu.gpuaas.io/parentUUID\"}]"),
+		  "p n: default/c=mig-c,mig-d" },
+		{ "a whole one", ONE, "p n: default/c=gpu-w" },
+		{ "by memory, where none is whole",
+		  "\"requests\":[{\"name\":\"g\",\"exactly\":{\"deviceClassName\":\"mig\","
+		  "\"selectors\":[{\"cel\":{\"expression\":\"" CAP
+		  ".memory.isGreaterThan(quantity('40Gi'))\"}}]}}]",
+		  "p ResourceClaimUnsatisfied" },
+		{ "a part of its memory",
+		  "\"requests\":[{\"name\":\"g\",\"exactly\":{\"deviceClassName\":\"mig\","
+		  "\"capacity\":{\"requests\":{\"memory\":\"1Gi\"}}}}]",
+		  "p UnsupportedResourceClaim" },
+	};
+	for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+		struct rig rig;
+		begin_parts(&rig);
+		put_claim(&rig, "c", rows[i].spec, "");
+		put_pod(&rig, "p", "{name: x, resourceClaimName: c}");
+		CHECK_STR(c, rows[i].name, str_of(next(&rig)), rows[i].want);
+		CHECK(c, rows[i].name, sched_check(rig.sched) == NULL);
+		rig_done(&rig);
+	}
+	struct rig rig;
+	begin_parts(&rig);
+	put_claim(&rig, "whole", ONE, GIVEN("gpu-p")); // before it was in parts
+	put_claim(&rig, "one", SLICES("3", ""), "");
+	put_pod(&rig, "p", "{name: x, resourceClaimName: one}");
+	CHECK_STR(c, "its GPU is held", str_of(next(&rig)), "p ResourceClaimUnsatisfied");
+	sched_claim_object_remove(rig.sched, SCHED_DEVICE_CLAIM, STR("default/whole"));
+	CHECK_STR(c, "free again", str_of(next(&rig)), "p n: default/one=mig-b,mig-c,mig-d");
+	put_claim(&rig, "two", SLICES("1", ""), "");
+	put_pod(&rig, "q", "{name: x, resourceClaimName: two}");
+	CHECK_STR(c, "assumed", str_of(next(&rig)), "q ResourceClaimUnsatisfied");
+	rig_done(&rig);
+}
+
 struct drawn { // a small slice and a claim
 	size_t device_count, request_count;
 	bool is_x[5], is_ill[5];
@@ -398,6 +470,7 @@ int main(void)
 	check_cel(&c);
 	check_cases(&c);
 	check_life(&c);
+	check_parts(&c);
 	check_drawn(&c);
 	return check_done(&c);
 }

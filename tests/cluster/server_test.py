@@ -306,7 +306,8 @@ def test_what_the_operator_names_may_be_asked_for_too(cluster):
 
 def test_gpus_of_claims_are_counted(cluster, red):
     devices = "gpu.gpuaas.io.deviceclass.resource.k8s.io/devices"
-    assert cluster.json("-n", "red", "get", "resourcequota", "gpuaas")["spec"]["hard"][devices] == "4"
+    hard = cluster.json("-n", "red", "get", "resourcequota", "gpuaas")["spec"]["hard"]
+    assert hard[devices] == hard["mig." + devices.removeprefix("gpu.")] == "4"
     # What Kubernetes' controller of quotas would write, which does not run here.
     patch_status(cluster, "resourcequota", "gpuaas", {"hard": {devices: "4"}, "used": {devices: "0"}})
 

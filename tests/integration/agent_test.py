@@ -187,7 +187,8 @@ def test_a_configuration_that_comes_back_as_it_was(tmp_path):
 @pytest.mark.parametrize("mode, text, said", [
     ({"mode": "dra"}, "version: v1\n", "mode dra needs an API server"),
     ({"dra": {"nodes": "m, n"}}, "version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - {name: nvidia.com/gpu, replicas: 2}\n",
-     "mode dra gives whole GPUs to claims"),
+     "mode dra gives whole GPUs and MIG devices to claims"),
+    ({"mode": "dra"}, "version: v1\nflags: {migStrategy: single}\n", "leave out sharing and migStrategy single"),
 ])
 def test_what_mode_dra_cannot_do(tmp_path, mode, text, said):
     (tmp_path / "dp.yaml").write_text(text)

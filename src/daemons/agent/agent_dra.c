@@ -21,7 +21,8 @@ struct agent_dra {
 	char path[PATH_MAX];
 	char driver_version[NVML_TEXT_BYTES]; // kept while the driver does not answer
 	uint32_t cuda_version;
-	struct dra_gpu gpus[GPU_MAX]; // of the last view
+	struct dra_gpu gpus[DRA_DEVICES_MAX]; // of the last view
+	bool is_cut;                          // there are more; said once
 };
 
 bool agent_is_dra(const struct agent *agent)
@@ -50,19 +51,30 @@ static const struct dra_claim *claim_of(const struct agent *agent, const char *u
 	return table == NULL ? NULL : dra_table_holder(table, uuid);
 }
 
-bool agent_dra_holds(const struct agent *agent, const char *uuid)
+bool agent_dra_holds_part(const struct agent *agent, uint32_t slot, uint32_t instance_i)
 {
-	return claim_of(agent, uuid) != NULL;
+	const struct mig_state *mig = &monitor_gpu(agent->monitor, slot)->mig;
+	ASSERT(instance_i < mig->instance_count);
+	return claim_of(agent, mig->instances[instance_i].uuid) != NULL;
+}
+
+bool agent_dra_holds(const struct agent *agent, uint32_t slot)
+{
+	const struct monitor_gpu *gpu = monitor_gpu(agent->monitor, slot);
+	bool is_held = claim_of(agent, gpu->info.uuid) != NULL;
+	for (uint32_t i = 0; !is_held && i < gpu->mig.instance_count; i++)
+		is_held = agent_dra_holds_part(agent, slot, i);
+	return is_held;
 }
 
 err_status agent_dra_check(const struct agent *agent, const struct dp_config *config,
 			   struct err *err)
 {
-	if (!agent_is_dra(agent) || (config->shared_count == 0 && config->mig == DP_MIG_NONE))
+	if (!agent_is_dra(agent) || (config->shared_count == 0 && config->mig != DP_MIG_SINGLE))
 		return ERR_OK;
 	return err_set(err, ERR_UNSUPPORTED,
-		       "mode dra gives whole GPUs to claims; leave out sharing and migStrategy, or "
-		       "use mode device-plugin on this node");
+		       "mode dra gives whole GPUs and MIG devices to claims; leave out sharing and "
+		       "migStrategy single, or use mode device-plugin on this node");
 }
 
 // The root of the PCIe tree that the GPU is in, as sysfs names it.
@@ -87,37 +99,88 @@ static void find_root(const struct agent *agent, const struct gpu_info *info,
 	}
 }
 
+// What keeps the MIG device from being given: its own word, or that of its GPU.
+static const char *part_held_back(const struct agent *agent, uint32_t slot, uint32_t i)
+{
+	const struct offer_gpu *offered = &agent->offer.gpus[slot];
+	const char *why = offered->has_parts ? offered->parts[i].held_back : NULL;
+	return agent->held_back[slot] != NULL ? agent->held_back[slot] : why;
+}
+
+static void view_gpu(const struct agent *agent, uint32_t slot, struct dra_gpu *ret)
+{
+	const struct monitor_gpu *gpu = monitor_gpu(agent->monitor, slot);
+	bool is_offered = health_is_offered(&gpu->health);
+	*ret = (struct dra_gpu){ .info = &gpu->info,
+				 .fault = is_offered ? NULL : health_fault_name(gpu->health.fault),
+				 .held_back = agent->held_back[slot] };
+	find_root(agent, &gpu->info, ret->pcie_root);
+}
+
+static void view_part(const struct agent *agent, uint32_t slot, uint32_t i, struct dra_gpu *ret)
+{
+	const struct monitor_gpu *gpu = monitor_gpu(agent->monitor, slot);
+	view_gpu(agent, slot, ret);
+	ret->mig = &gpu->mig.instances[i];
+	if (ret->fault == NULL && !monitor_is_part_offered(gpu, i))
+		ret->fault = health_fault_name(gpu->parts[i].health.fault);
+	ret->held_back = part_held_back(agent, slot, i);
+}
+
+// Whether it has a name that devices of a pool may have: older drivers' do not.
+static bool is_nameable(const struct mig_instance *instance)
+{
+	char name[GPU_UUID_BYTES], uuid[GPU_UUID_BYTES];
+	return instance->uuid[0] != '\0' &&
+	       dra_device_uuid(str_of(dra_device_name(instance->uuid, name)), uuid) &&
+	       strcmp(uuid, instance->uuid) == 0;
+}
+
+// Whole GPUs, and of those in MIG mode their devices; returns how many.
+static size_t view_devices(struct agent *agent)
+{
+	struct agent_dra *own = agent->dra;
+	size_t count = 0, left_out = 0;
+	for (uint32_t slot = 0; slot < monitor_count(agent->monitor); slot++) {
+		const struct monitor_gpu *gpu = monitor_gpu(agent->monitor, slot);
+		if (!gpu->is_known)
+			continue;
+		if (!gpu->info.mig_enabled && count < DRA_DEVICES_MAX)
+			view_gpu(agent, slot, &own->gpus[count++]);
+		for (uint32_t i = 0; gpu->info.mig_enabled && i < gpu->mig.instance_count; i++) {
+			bool is_good = is_nameable(&gpu->mig.instances[i]);
+			if (is_good && count < DRA_DEVICES_MAX)
+				view_part(agent, slot, i, &own->gpus[count++]);
+			else
+				left_out++;
+		}
+	}
+	if (left_out > 0 && !own->is_cut)
+		log_kv(LOG_WARN,
+		       "MIG devices are left out of the ResourceSlice: more than 64 devices, or "
+		       "without a UUID that a device may be named by",
+		       NULL);
+	own->is_cut = left_out > 0;
+	return count;
+}
+
 static bool on_view(void *arg, struct dra_view *ret)
 {
 	struct agent *agent = arg;
 	struct agent_dra *own = agent->dra;
 	const struct nvml_hello *driver = monitor_driver(agent->monitor);
-	size_t count = 0;
 	if (!monitor_is_ready(agent->monitor) || agent->offer.count == 0)
 		return false;
 	if (driver->driver_version[0] != '\0') {
 		memcpy(own->driver_version, driver->driver_version, sizeof own->driver_version);
 		own->cuda_version = driver->cuda_version;
 	}
-	for (uint32_t slot = 0; slot < monitor_count(agent->monitor); slot++) {
-		const struct monitor_gpu *gpu = monitor_gpu(agent->monitor, slot);
-		if (!gpu->is_known || gpu->info.mig_enabled)
-			continue; // its parts are given by the device plugin alone
-		struct dra_gpu *to = &own->gpus[count++];
-		bool is_offered = health_is_offered(&gpu->health);
-		*to = (struct dra_gpu){
-			.info = &gpu->info,
-			.fault = is_offered ? NULL : health_fault_name(gpu->health.fault),
-			.held_back = agent->held_back[slot],
-		};
-		find_root(agent, &gpu->info, to->pcie_root);
-	}
 	*ret = (struct dra_view){ .node = agent->config.node_name,
 				  .driver_version = own->driver_version,
 				  .cuda_version = own->cuda_version,
 				  .effect = agent->config.dra_effect,
 				  .gpus = own->gpus,
-				  .count = count };
+				  .count = view_devices(agent) };
 	return true;
 }
 
@@ -137,14 +200,35 @@ static err_status check_gpu(struct agent *agent, const char *uuid, bool tolerate
 	return ERR_OK;
 }
 
+static err_status check_part(struct agent *agent, const struct dra_device *device, struct err *err)
+{
+	uint32_t slot = 0, i = 0;
+	const char *uuid = device->uuid;
+	if (!monitor_find_mig(agent->monitor, str_of(uuid), &slot, &i))
+		return err_set(err, ERR_UNAVAILABLE, "MIG device %s is not on this node now", uuid);
+	const struct monitor_gpu *gpu = monitor_gpu(agent->monitor, slot);
+	const char *held_back = part_held_back(agent, slot, i);
+	if (claim_of(agent, gpu->info.uuid) != NULL)
+		held_back = "a claim has its whole GPU";
+	if (held_back != NULL)
+		return err_set(err, ERR_UNAVAILABLE, "MIG device %s: %s", uuid, held_back);
+	if (!monitor_is_part_offered(gpu, i) && !device->tolerates)
+		return err_set(err, ERR_UNAVAILABLE, "MIG device %s is not healthy: %s", uuid,
+			       monitor_part_reason(gpu, i));
+	return ERR_OK;
+}
+
 static err_status on_check(void *arg, const struct dra_claim *claim, struct err *err)
 {
 	struct agent *agent = arg;
 	agent_offer(agent); // what holds a GPU back may just have ended
 	for (size_t i = 0; i < claim->count; i++) {
 		const struct dra_device *device = &claim->devices[i];
-		if (check_gpu(agent, device->uuid, device->tolerates, err) != ERR_OK)
-			return err->status;
+		bool is_mig = grant_is_mig(str_of(device->uuid));
+		err_status status = is_mig ? check_part(agent, device, err)
+					   : check_gpu(agent, device->uuid, device->tolerates, err);
+		if (status != ERR_OK)
+			return status;
 	}
 	return ERR_OK;
 }
@@ -152,7 +236,15 @@ static err_status on_check(void *arg, const struct dra_claim *claim, struct err 
 static bool on_cdi_name(void *arg, const char *uuid, char ret_name[GPU_UUID_BYTES])
 {
 	const struct agent *agent = arg;
-	uint32_t slot = 0;
+	uint32_t slot = 0, i = 0;
+	if (monitor_find_mig(agent->monitor, str_of(uuid), &slot, &i)) {
+		const struct monitor_gpu *of = monitor_gpu(agent->monitor, slot);
+		int n = agent->dp.ids_by_index
+				? snprintf(ret_name, GPU_UUID_BYTES, "%" PRIu32 ":%" PRIu32,
+					   of->info.index, of->mig.instances[i].index)
+				: snprintf(ret_name, GPU_UUID_BYTES, "%s", uuid);
+		return n > 0 && n < GPU_UUID_BYTES;
+	}
 	const struct monitor_gpu *gpu = monitor_find(agent->monitor, str_of(uuid), &slot);
 	if (gpu == NULL)
 		return false;
@@ -170,26 +262,45 @@ static void on_prepared(void *arg, const struct dra_claim *claim)
 	holders_expect(agent->holders);
 }
 
-static void show(struct agent *agent, const struct dra_claim *claim, const char *uuid)
+// Who holds the claim's device; false: nobody that is known, or the device is not known any more.
+static bool holder_of(struct agent *agent, const struct dra_claim *claim, const char *uuid,
+		      struct usage_holder *ret)
 {
-	const struct usage_holder holder = {
+	*ret = (struct usage_holder){
 		.pod_uid = str_of(claim->pod_uid),
 		.namespace_ = str_of(claim->namespace_),
 		.pod = str_of(claim->pod),
 		.gpu = str_of(uuid),
 		.is_of_claim = true,
 	};
-	if (claim->pod_uid[0] != '\0')
-		usage_show(meter_usage(agent->meter), &holder,
-			   world_wall_s(loop_world(agent->loop)));
+	return claim->pod_uid[0] != '\0' && agent_resolve(agent, OFFER_WHOLE, ret);
 }
 
-static bool is_known(const struct agent *agent, const struct dra_claim *claim, const char *uuid)
+static void show(struct agent *agent, const struct usage_holder *holder)
+{
+	usage_show(meter_usage(agent->meter), holder, world_wall_s(loop_world(agent->loop)));
+}
+
+static bool is_known(const struct agent *agent, const struct usage_holder *holder)
 {
 	const struct usage *usage = meter_usage(agent->meter);
 	for (size_t i = 0; i < usage_count(usage); i++) {
 		const struct usage_allocation *item = usage_at(usage, i);
-		if (strcmp(item->gpu, uuid) == 0 && strcmp(item->pod_uid, claim->pod_uid) == 0)
+		if (str_eq_c(holder->gpu, item->gpu) && str_eq_c(holder->pod_uid, item->pod_uid) &&
+		    usage_is_same_part(item, holder))
+			return true;
+	}
+	return false;
+}
+
+// Whether somebody is told to have the device now.
+static bool is_told(const struct agent *agent, const struct usage_holder *holder)
+{
+	const struct usage *usage = meter_usage(agent->meter);
+	for (size_t i = 0; i < usage_count(usage); i++) {
+		const struct usage_allocation *item = usage_at(usage, i);
+		if (!item->is_ended && str_eq_c(holder->gpu, item->gpu) &&
+		    usage_is_same_part(item, holder))
 			return true;
 	}
 	return false;
@@ -200,8 +311,10 @@ static void on_release(void *arg, const struct dra_claim *claim)
 {
 	struct agent *agent = arg;
 	for (size_t i = 0; i < claim->count; i++) {
-		if (!is_known(agent, claim, claim->devices[i].uuid))
-			show(agent, claim, claim->devices[i].uuid);
+		struct usage_holder holder;
+		if (holder_of(agent, claim, claim->devices[i].uuid, &holder) &&
+		    !is_known(agent, &holder))
+			show(agent, &holder);
 	}
 	loop_defer(agent->loop, agent_offer_later, agent);
 }
@@ -218,11 +331,29 @@ void agent_dra_show(struct agent *agent)
 		if (claim->prepared_ns != 0 && now_ns - claim->prepared_ns < SHOW_NS)
 			continue;
 		for (size_t j = 0; j < claim->count; j++) {
-			const char *uuid = claim->devices[j].uuid;
-			size_t at = 0;
-			if (usage_next_holder(meter_usage(agent->meter), uuid, &at) == NULL)
-				show(agent, claim, uuid);
+			struct usage_holder holder;
+			if (holder_of(agent, claim, claim->devices[j].uuid, &holder) &&
+			    !is_told(agent, &holder))
+				show(agent, &holder);
 		}
+	}
+}
+
+static void put_parts_health(const struct agent *agent, const struct monitor_gpu *gpu,
+			     struct buf *out)
+{
+	for (uint32_t i = 0; i < gpu->mig.instance_count; i++) {
+		char name[GPU_UUID_BYTES];
+		if (!is_nameable(&gpu->mig.instances[i]))
+			continue;
+		const struct dra_health health = {
+			.pool = agent->config.node_name,
+			.device = dra_device_name(gpu->mig.instances[i].uuid, name),
+			.message = monitor_part_reason(gpu, i),
+			.is_healthy = monitor_is_part_offered(gpu, i),
+			.seen_s = world_wall_s(loop_world(agent->loop)),
+		};
+		dra_put_health(out, &health);
 	}
 }
 
@@ -241,7 +372,32 @@ static void on_put_health(void *arg, struct buf *out)
 						   .is_healthy = health_is_offered(&gpu->health),
 						   .seen_s = now_s };
 		dra_put_health(out, &health);
+		put_parts_health(agent, gpu, out);
 	}
+}
+
+static const char LEFT[] =
+	"a claim holds it from before; set mode dra for this node until the claim "
+	"has gone";
+static const char BEFORE[] = "a pod of the device plugin holds it from before";
+
+const char *agent_dra_part_why(const struct agent *agent, uint32_t slot, uint32_t instance_i)
+{
+	const struct agent_dra *own = agent->dra;
+	const struct monitor_gpu *gpu = monitor_gpu(agent->monitor, slot);
+	const struct mig_instance *instance = &gpu->mig.instances[instance_i];
+	const struct usage_allocation *holder;
+	size_t at = 0;
+	if (own == NULL)
+		return NULL;
+	if (!own->is_served)
+		return agent_dra_holds_part(agent, slot, instance_i) ? LEFT : NULL;
+	while ((holder = usage_next_holder(meter_usage(agent->meter), gpu->info.uuid, &at)) !=
+	       NULL) {
+		if (holders_has_row(agent->holders, instance->uuid, holder->pod_uid))
+			return BEFORE;
+	}
+	return NULL;
 }
 
 const char *agent_dra_why(const struct agent *agent, uint32_t slot)
@@ -251,11 +407,11 @@ const char *agent_dra_why(const struct agent *agent, uint32_t slot)
 	size_t at = 0;
 	if (own == NULL)
 		return NULL;
+	// In parts each is told by itself.
+	bool is_left = agent->offer.gpus[slot].has_parts ? claim_of(agent, uuid) != NULL
+							 : agent_dra_holds(agent, slot);
 	if (!own->is_served)
-		return claim_of(agent, uuid) == NULL
-			       ? NULL
-			       : "a claim holds it from before; set mode dra for this node "
-				 "until the claim has gone";
+		return is_left ? LEFT : NULL;
 	// Of a pod that got it by the device plugin before the mode was changed.
 	for (;;) {
 		const struct usage_allocation *holder =
@@ -263,7 +419,7 @@ const char *agent_dra_why(const struct agent *agent, uint32_t slot)
 		if (holder == NULL)
 			return NULL;
 		if (holders_has_row(agent->holders, uuid, holder->pod_uid))
-			return "a pod of the device plugin holds it from before";
+			return BEFORE;
 	}
 }
 

@@ -32,8 +32,10 @@ static bool is_held(void *arg, uint32_t slot, uint32_t instance_i)
 	const struct usage_allocation *holder;
 	size_t at = 0;
 	if (instance_i == MIG_WHOLE && (offer_is_late(&layout->agent->offer.gpus[slot]) ||
-					agent_dra_holds(layout->agent, gpu->info.uuid)))
+					agent_dra_holds(layout->agent, slot)))
 		return true; // set aside for shares, or held by a claim
+	if (instance_i != MIG_WHOLE && agent_dra_holds_part(layout->agent, slot, instance_i))
+		return true;
 	while ((holder = usage_next_holder(meter_usage(layout->agent->meter), gpu->info.uuid,
 					   &at)) != NULL) {
 		if (instance_i == MIG_WHOLE ||

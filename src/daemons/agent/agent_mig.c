@@ -10,7 +10,8 @@ static const char *why_part_held_back(const struct agent *agent, uint32_t slot, 
 					 &gpu->mig.instances[i], meter_usage(agent->meter),
 					 gpu->info.uuid))
 		return "it is still held as it was offered before";
-	return agent_layout_why(agent->layout, gpu, i);
+	const char *why = agent_layout_why(agent->layout, gpu, i);
+	return why != NULL ? why : agent_dra_part_why(agent, slot, i);
 }
 
 void agent_hold_back_parts(struct agent *agent, uint32_t slot)

@@ -58,7 +58,7 @@ static void look_at_handover(struct agent *agent, uint32_t slot)
 	bool has_memory = gpu_reading_has(&gpu->reading, GPU_FIELD_FB_USED_MIB);
 	const struct handover_facts facts = {
 		// While the kubelet does not say who holds what, everything may be held.
-		.is_held = !holders.is_listed || agent_dra_holds(agent, gpu->info.uuid) ||
+		.is_held = !holders.is_listed || agent_dra_holds(agent, slot) ||
 			   usage_next_holder(meter_usage(agent->meter), gpu->info.uuid, &at) !=
 				   NULL,
 		.is_whole = agent->offer.gpus[slot].replicas == 0,
@@ -125,6 +125,18 @@ static bool write_cdi(struct agent *agent)
 	return false;
 }
 
+// To nobody by their profile's resource, which pods must not wait for here.
+static void name_parts(struct offer *offer)
+{
+	for (uint32_t slot = 0; slot < offer->count; slot++) {
+		for (size_t i = 0; i < MIG_INSTANCES_MAX; i++) {
+			struct offer_part *part = &offer->gpus[slot].parts[i];
+			if (part->resource[0] != '\0')
+				(void)snprintf(part->resource, sizeof part->resource, DRA_DRIVER);
+		}
+	}
+}
+
 // Plans anew with the GPUs that there are; what stays as it was keeps its times.
 static err_status plan(struct agent *agent, const struct dp_config *dp, struct err *err)
 {
@@ -144,6 +156,8 @@ static err_status plan(struct agent *agent, const struct dp_config *dp, struct e
 			loop_timer_set(agent->settle, SETTLE_NS);
 	}
 	next.hides_shares = agent_shares_why(agent) != NULL;
+	if (agent_is_dra(agent))
+		name_parts(&next);
 	agent->offer = next;
 	return ERR_OK;
 }
@@ -194,14 +208,17 @@ static void on_mps_look(void *arg)
 static err_status apply(void *arg, const struct dp_config *config, struct err *err)
 {
 	struct agent *agent = arg;
+	struct dp_config next = *config;
 	if (agent_dra_check(agent, config, err) != ERR_OK)
 		return err->status;
+	if (agent_is_dra(agent))
+		next.mig = DP_MIG_MIXED; // claims tell the parts by their profile
 	if (agent->monitor != NULL && monitor_is_ready(agent->monitor)) {
-		err_status status = plan(agent, config, err);
+		err_status status = plan(agent, &next, err);
 		if (status != ERR_OK)
 			return status;
 	}
-	agent->dp = *config;
+	agent->dp = next;
 	if (agent->source != NULL) // else the start goes on
 		loop_defer(agent->loop, agent_offer_later, agent);
 	return ERR_OK;

@@ -3,7 +3,6 @@
 
 #include "base/pb.h"
 
-static const char uuid_prefix[] = "GPU-";
 enum { HEALTH_HEALTHY_VALUE = 1, HEALTH_UNHEALTHY_VALUE = 2, HEALTH_TIMEOUT_S = 60 };
 
 static void put_text(struct buf *out, uint32_t number, const char *text)
@@ -159,13 +158,12 @@ char *dra_device_name(const char *uuid, char out[GPU_UUID_BYTES])
 bool dra_device_uuid(struct str device, char ret_uuid[GPU_UUID_BYTES])
 {
 	char uuid[GPU_UUID_BYTES] = "";
-	if (device.len >= sizeof uuid || device.len < strlen(uuid_prefix))
+	bool is_mig = str_starts(device, STR("mig-"));
+	if (device.len >= sizeof uuid || (!is_mig && !str_starts(device, STR("gpu-"))))
 		return false;
 	memcpy(uuid, device.data, device.len);
-	if (strncmp(uuid, "gpu-", strlen(uuid_prefix)) != 0)
-		return false;
-	memcpy(uuid, uuid_prefix, strlen(uuid_prefix));
-	if (!gpu_is_uuid(str_of(uuid)))
+	memcpy(uuid, is_mig ? "MIG-" : "GPU-", 4);
+	if (!gpu_is_uuid(str_of(uuid)) || !str_is_dns_label(device))
 		return false;
 	memcpy(ret_uuid, uuid, sizeof uuid);
 	return true;

@@ -56,6 +56,6 @@ void dra_put_prepared(struct buf *out, struct str uid, const struct dra_given *d
 void dra_put_unprepared(struct buf *out, struct str uid, const char *error);
 void dra_put_health(struct buf *out, const struct dra_health *health);
 
-// The name of a GPU as a device of a pool, "gpu-..." in small letters, and back.
+// The name of a GPU or MIG device as a device of a pool, its UUID in small letters, and back.
 char *dra_device_name(const char *uuid, char out[GPU_UUID_BYTES]);
 MUST_USE bool dra_device_uuid(struct str device, char ret_uuid[GPU_UUID_BYTES]);

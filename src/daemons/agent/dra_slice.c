@@ -80,15 +80,15 @@ static void put_quantity(struct buf *out, uint64_t bytes)
 // The least UUID of those that reach each other by NVLink; NULL: it has no links.
 static const char *nvlink_group(const struct dra_view *view, size_t of)
 {
-	bool is_in[GPU_MAX] = { 0 };
+	bool is_in[DRA_DEVICES_MAX] = { 0 };
 	size_t before = 0, now = 1;
-	ASSERT(view->count <= GPU_MAX && of < view->count);
+	ASSERT(view->count <= DRA_DEVICES_MAX && of < view->count);
 	is_in[of] = true;
 	while (now != before) {
 		before = now;
 		for (size_t i = 0; i < view->count; i++) {
 			for (size_t j = 0; !is_in[i] && j < view->count; j++) {
-				if (!is_in[j] ||
+				if (!is_in[j] || view->gpus[i].mig != NULL ||
 				    topology_links(view->gpus[i].info, view->gpus[j].info) == 0)
 					continue;
 				is_in[i] = true;
@@ -113,14 +113,27 @@ void dra_pci_address(const char *bus_id, char out[GPU_PCI_BYTES])
 	out[i] = '\0';
 }
 
+// What it is of its GPU; NVLinks it has none.
+static void put_mig(struct attributes *to, const struct gpu_info *gpu,
+		    const struct mig_instance *mig)
+{
+	put_string(to, "parentUUID", gpu->uuid);
+	put_string(to, "profile", mig->profile);
+	put_int(to, "computeSlices", mig->slices);
+	put_int(to, "memorySlices", mig->size);
+}
+
 static void put_attributes(struct buf *out, const struct dra_view *view, size_t i)
 {
 	struct attributes to = { .out = out };
 	const struct gpu_info *info = view->gpus[i].info;
+	const struct mig_instance *mig = view->gpus[i].mig;
 	char address[GPU_PCI_BYTES], label[GPU_LABEL_BYTES];
 	uint64_t version[VERSION_PARTS];
-	put_string(&to, "type", "gpu");
-	put_string(&to, "uuid", info->uuid);
+	put_string(&to, "type", mig == NULL ? "gpu" : "mig");
+	put_string(&to, "uuid", mig == NULL ? info->uuid : mig->uuid);
+	if (mig != NULL)
+		put_mig(&to, info, mig);
 	put_string(&to, "productName", info->model);
 	put_string(&to, "product", gpu_product_label(info->model, label));
 	put_string(&to, "architecture", gpu_family(info->compute_major, info->compute_minor));
@@ -135,10 +148,11 @@ static void put_attributes(struct buf *out, const struct dra_view *view, size_t 
 	put_int(&to, "minor", info->minor);
 	if (info->numa_node >= 0)
 		put_int(&to, "numaNode", info->numa_node);
-	const char *group = nvlink_group(view, i);
+	const char *group = mig == NULL ? nvlink_group(view, i) : NULL;
 	if (group != NULL)
 		put_string(&to, "nvlinkGroup", group);
-	put_string(&to, "fabricClique", info->clique);
+	if (mig == NULL)
+		put_string(&to, "fabricClique", info->clique);
 	dra_pci_address(info->pci_bus_id, address);
 	put_string(&to, "resource.kubernetes.io/pciBusID", address);
 	put_string(&to, "resource.kubernetes.io/pcieRoot", view->gpus[i].pcie_root);
@@ -167,17 +181,36 @@ static void put_taints(struct buf *out, const struct dra_view *view, const struc
 		buf_put_byte(out, ']');
 }
 
+static void put_capacity(struct buf *out, const struct dra_gpu *gpu)
+{
+	const struct mig_instance *mig = gpu->mig;
+	buf_put_c(out, "\"capacity\":{\"memory\":{\"value\":");
+	put_quantity(out, mig == NULL ? gpu->info->memory_bytes : mig->memory_mib << 20);
+	buf_put_byte(out, '}');
+	if (mig != NULL)
+		buf_printf(out,
+			   ",\"multiprocessors\":{\"value\":\"%" PRIu32
+			   "\"},\"copyEngines\":{\"value\":\"%" PRIu32
+			   "\"},\"decoders\":{\"value\":\"%" PRIu32
+			   "\"},\"encoders\":{\"value\":\"%" PRIu32
+			   "\"},\"jpegEngines\":{\"value\":\"%" PRIu32
+			   "\"},\"ofaEngines\":{\"value\":\"%" PRIu32 "\"}",
+			   mig->multiprocessors, mig->copy_engines, mig->decoders, mig->encoders,
+			   mig->jpegs, mig->ofas);
+	buf_put_byte(out, '}');
+}
+
 static void put_device(struct buf *out, const struct dra_view *view, size_t i)
 {
 	char name[GPU_UUID_BYTES];
 	const struct dra_gpu *gpu = &view->gpus[i];
+	const char *uuid = gpu->mig == NULL ? gpu->info->uuid : gpu->mig->uuid;
 	buf_put_c(out, "{\"name\":");
-	buf_put_json(out, str_of(dra_device_name(gpu->info->uuid, name)));
+	buf_put_json(out, str_of(dra_device_name(uuid, name)));
 	buf_put_c(out, ",\"attributes\":{");
 	put_attributes(out, view, i);
-	buf_put_c(out, "},\"capacity\":{\"memory\":{\"value\":");
-	put_quantity(out, gpu->info->memory_bytes);
-	buf_put_c(out, "}}");
+	buf_put_c(out, "},");
+	put_capacity(out, gpu);
 	put_taints(out, view, gpu);
 	buf_put_byte(out, '}');
 }
@@ -204,7 +237,7 @@ err_status dra_slice_put(struct buf *out, const struct dra_view *view, const cha
 {
 	char name[DRA_NAME_BYTES];
 	bool has_any = false;
-	ASSERT(view->count <= GPU_MAX);
+	ASSERT(view->count <= DRA_DEVICES_MAX);
 	if (!dra_slice_name(view->node, name))
 		return err_set(err, ERR_LIMIT, "name of the node is too long for a ResourceSlice");
 	buf_put_c(out, "{\"apiVersion\":\"resource.k8s.io/v1\",\"kind\":\"ResourceSlice\",");

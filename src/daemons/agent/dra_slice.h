@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ResourceSlice by which the API server learns this node's GPUs under dynamic resource
-// allocation: one slice, the whole pool of the node, whole GPUs with attributes for selectors and
-// constraints, taints on those that must not be given. Text only, in a fixed order. Pure.
+// allocation: one slice, the whole pool of the node, whole GPUs and MIG devices with attributes for
+// selectors and constraints, taints on those that must not be given. Text only, in a fixed order.
+// Pure.
 #pragma once
 
 #include "base/json.h"
 #include "daemons/agent/dra_proto.h"
+#include "gpu/mig.h"
 
 #define DRA_TAINT_UNHEALTHY DRA_DRIVER "/unhealthy"
 #define DRA_TAINT_HELD_BACK DRA_DRIVER "/held-back"
 
-enum { DRA_ROOT_BYTES = 32 };
+enum {
+	DRA_ROOT_BYTES = 32,
+	DRA_DEVICES_MAX = 64, // that a slice with taints may have
+};
 
 struct dra_gpu {
 	const struct gpu_info *info;
+	const struct mig_instance *mig; // one of its MIG devices; NULL: the whole GPU
 	char pcie_root[DRA_ROOT_BYTES]; // "pci0000:00"; empty: not known
 	const char *fault;              // name of what makes it unhealthy; NULL: it is healthy
 	const char *held_back;          // why it is given to nobody for now; NULL: it is given

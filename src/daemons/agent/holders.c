@@ -138,28 +138,41 @@ static struct str uid_of(struct holders *holders, const struct podres_row *from,
 	return item == NULL ? STR("") : str_of(item->facts.uid);
 }
 
-// Who holds a GPU by a claim. Of pods that share a claim one is told at a time: the first, then
+// Whether another pod is told to have the device now.
+static bool is_others(const struct holders *holders, const struct usage_holder *holder)
+{
+	const struct usage_allocation *now;
+	char gpu[GPU_UUID_BYTES];
+	size_t at = 0;
+	if (!usage_text(gpu, sizeof gpu, holder->gpu))
+		return true;
+	while ((now = usage_next_holder(holders->config.usage, gpu, &at)) != NULL) {
+		if (!str_eq_c(holder->pod_uid, now->pod_uid) && usage_is_same_part(now, holder))
+			return true;
+	}
+	return false;
+}
+
+// Who holds a device by a claim. Of pods that share a claim one is told at a time: the first, then
 // whoever is left.
 static void on_claimed(struct holders *holders, const struct podres_row *from)
 {
 	char uuid[GPU_UUID_BYTES];
 	const struct pods_item *item = NULL;
-	size_t at = 0;
 	if (holders->config.pods != NULL)
 		item = pods_find_name(holders->config.pods, from->namespace_, from->pod);
 	if (item == NULL || !dra_device_uuid(from->id, uuid))
 		return; // the pod will be known in a moment
-	const struct usage_allocation *now = usage_next_holder(holders->config.usage, uuid, &at);
-	if (now != NULL && strcmp(now->pod_uid, item->facts.uid) != 0)
-		return;
-	const struct usage_holder holder = { .pod_uid = str_of(item->facts.uid),
-					     .namespace_ = from->namespace_,
-					     .pod = from->pod,
-					     .container = from->container,
-					     .gpu = str_of(uuid),
-					     .is_of_claim = true,
-					     .is_first_choice = true };
-	usage_show(holders->config.usage, &holder, now_s(holders));
+	struct usage_holder holder = { .pod_uid = str_of(item->facts.uid),
+				       .namespace_ = from->namespace_,
+				       .pod = from->pod,
+				       .container = from->container,
+				       .gpu = str_of(uuid),
+				       .is_of_claim = true,
+				       .is_first_choice = true };
+	if (holders->config.resolve(holders->config.arg, OFFER_WHOLE, &holder) &&
+	    !is_others(holders, &holder))
+		usage_show(holders->config.usage, &holder, now_s(holders));
 }
 
 static void on_row(void *arg, const struct podres_row *from)

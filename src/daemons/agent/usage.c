@@ -136,13 +136,15 @@ static bool take_share(struct usage_allocation *item, const struct usage_holder 
 	return true;
 }
 
-// When the last holder of the GPU that has ended did so; 0: none is known.
-static int64_t last_release_s(const struct usage *usage, const char *gpu)
+// When the last holder of the device that has ended did so; 0: none is known. Who had another MIG
+// device of the GPU does not count.
+static int64_t last_release_s(const struct usage *usage, const struct usage_holder *holder)
 {
 	int64_t last_s = 0;
 	for (size_t i = 0; i < usage->count; i++) {
 		const struct usage_allocation *item = &usage->items[i];
-		if (item->is_ended && strcmp(item->gpu, gpu) == 0)
+		if (item->is_ended && str_eq_c(holder->gpu, item->gpu) &&
+		    usage_is_same_part(item, holder))
 			last_s = max_i64(last_s, item->released_s);
 	}
 	return last_s;
@@ -168,7 +170,7 @@ void usage_show(struct usage *usage, const struct usage_holder *holder, int64_t 
 		ok = usage_text(item->gpu, sizeof item->gpu, holder->gpu) &&
 		     usage_text(item->pod_uid, sizeof item->pod_uid, str_of(uid));
 		if (ok && holder->is_of_claim)
-			item->not_before_s = last_release_s(usage, item->gpu);
+			item->not_before_s = last_release_s(usage, holder);
 	}
 	ok = ok && take_share(item, holder, now_s);
 	if (ok && (is_new || (holder->is_first_choice && !item->is_bound_told)))
@@ -388,6 +390,13 @@ const struct usage_allocation *usage_next_holder(const struct usage *usage, cons
 		return item;
 	}
 	return NULL;
+}
+
+bool usage_is_same_part(const struct usage_allocation *item, const struct usage_holder *holder)
+{
+	bool is_part = holder->profile.len > 0 && holder->mig_start < 32;
+	return !is_part || item->mig_starts == 0 ||
+	       (item->mig_starts >> holder->mig_start & 1) != 0;
 }
 
 uint64_t usage_guessed(const struct usage *usage) { return usage->guessed; }

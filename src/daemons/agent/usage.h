@@ -97,5 +97,7 @@ const struct usage_allocation *usage_at(const struct usage *usage, size_t i);
 // The next allocation after *at (0 at first) that holds the GPU now, newest first; NULL: no more.
 const struct usage_allocation *usage_next_holder(const struct usage *usage, const char *gpu,
 						 size_t *at);
+// Whether it may have the same device of their GPU: only MIG devices can differ.
+bool usage_is_same_part(const struct usage_allocation *item, const struct usage_holder *holder);
 // Allocations told since the start with a time that was the best that was known.
 uint64_t usage_guessed(const struct usage *usage);

@@ -7,8 +7,10 @@
 
 #include <stdio.h>
 
-// What a ResourceQuota calls the devices that claims ask of our DeviceClass.
-#define CLAIMED_GPUS "gpu.gpuaas.io.deviceclass.resource.k8s.io/devices"
+// What a ResourceQuota calls the devices that claims ask of our DeviceClasses.
+#define CLAIMED(class_) class_ ".deviceclass.resource.k8s.io/devices"
+#define CLAIMED_GPUS CLAIMED("gpu.gpuaas.io")
+#define CLAIMED_MIGS CLAIMED("mig.gpuaas.io")
 
 #define MIG_PREFIX "nvidia.com/"
 
@@ -78,7 +80,8 @@ static void put_migs(json_t *hard, int64_t gpus, const struct mig_names *migs)
 }
 
 // Shares are counted by themselves, as many thousandths as the GPUs have and as much memory as
-// GPUs of 80 GiB; so are GPUs by claims. Limits count like requests: what a pod does not ask for it
+// GPUs of 80 GiB; so are GPUs by claims, and MIG devices by claims, where one that may be as large
+// as a GPU counts as one. Limits count like requests: what a pod does not ask for it
 // does not take from others either. A port of the nodes or a load balancer is nobody's to open.
 static json_t *quota_part(const json_t *tenant, struct str name, const struct mig_names *migs)
 {
@@ -98,6 +101,7 @@ static json_t *quota_part(const json_t *tenant, struct str name, const struct mi
 		"requests." SHARE_MEMORY_RESOURCE, units, "requests.cpu", cpu, "requests.memory",
 		memory, "limits.memory", memory, "pods", pods, "services.nodeports", "0",
 		"services.loadbalancers", "0"));
+	put_text(hard, CLAIMED_MIGS, str_of(gpus));
 	put_migs(hard, quota.gpus, migs);
 	return made(json_pack("{s:s, s:s, s:o, s:{s:o}}", "apiVersion", "v1", "kind",
 			      "ResourceQuota", "metadata", meta_of(STR("gpuaas"), name), "spec",

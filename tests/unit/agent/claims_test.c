@@ -247,6 +247,105 @@ static void check_storm(struct check *c)
 	CHECK(c, "something happened", begun > 5);
 }
 
+// The devices of the slice that are parts of the last GPU: 3g first, then 1g.
+static char parts[2][GPU_UUID_BYTES];
+
+static bool has_parts(void)
+{
+	const json_t *devices = json_at(dra.slice, "spec.devices");
+	size_t count = 0;
+	for (size_t i = 0; i < json_array_size(devices); i++) {
+		const json_t *device = json_array_get(devices, i);
+		if (!str_eq_c(json_text(device, "attributes.type.string"), "mig"))
+			continue;
+		bool is_one = str_eq_c(json_text(device, "attributes.profile.string"), "1g.10gb");
+		(void)snprintf(parts[is_one], sizeof parts[is_one], "%s",
+			       json_cstr(device, "attributes.uuid.string"));
+		count++;
+	}
+	return count == 2 && json_array_size(devices) == GPUS + 1;
+}
+
+static bool is_part_tainted(void) { return has_parts() && tainted() == 1; }
+static bool is_no_part_tainted(void) { return has_parts() && tainted() == 0; }
+
+// The CDI file of the claim names what opens the instance.
+static void check_nodes(struct check *c, const char *name, const char *cap)
+{
+	char path[300], node[64];
+	AUTO(buf_done) struct buf text = { 0 };
+	(void)snprintf(path, sizeof path, "%s/cdi/gpuaas.io-claim-uid-%s.json", rig.root, name);
+	(void)snprintf(node, sizeof node, "/dev/nvidia-caps/nvidia-cap%s\"", cap);
+	CHECK_INT(c, "file of the claim", fs_read(path, 100000, &text, NULL), ERR_OK);
+	CHECK(c, "the GPU's node", strstr(text.data, "\"/dev/nvidia3\"") != NULL);
+	CHECK(c, "the instance's capability", strstr(text.data, node) != NULL);
+}
+
+static void check_mig(struct check *c)
+{
+	struct fake_dra_answer answer;
+	rig_control("mig 3 on\nmig 3 create 3g.40gb 0\nmig 3 create 1g.10gb 4\n");
+	WAIT(c, "MIG devices in the slice, the others whole", has_parts);
+	CHECK_INT(c, "no device plugin", rig.kubelet.registrations, 0);
+	struct fake_claim *three = fake_dra_claim(&dra, "three", parts[0]);
+	struct fake_claim *one = fake_dra_claim(&dra, "single", parts[1]);
+	const struct fake_claim *same = fake_dra_claim(&dra, "same", parts[0]);
+	const struct fake_claim *whole = fake_dra_claim(&dra, "whole", uuids[3]);
+	const struct fake_claim *none = fake_dra_claim(&dra, "none", "MIG-0");
+	struct fake_pod *pods[2] = { add_pod(three), add_pod(one) };
+	fake_dra_prepare(&dra, three, &answer);
+	CHECK_STR(c, "3g", str_of(answer.error), "");
+	check_nodes(c, "three", "417"); // 3 + 135 a GPU + 9 a GPU instance
+	fake_dra_prepare(&dra, one, &answer);
+	CHECK_STR(c, "1g of the same GPU", str_of(answer.error), "");
+	CHECK(c, "its name", str_starts(str_of(answer.device), STR("mig-")));
+	restart(c);
+	for (int i = 0; i < 100; i++) { // until the driver has told what there is
+		fake_dra_prepare(&dra, same, &answer);
+		if (strstr(answer.error, "is not on this node now") == NULL)
+			break;
+		rig_wait(50);
+	}
+	CHECK(c, "held, also after a kill", strstr(answer.error, "is held by claim team/three"));
+	fake_dra_prepare(&dra, whole, &answer);
+	CHECK(c, "never whole, too", strstr(answer.error, "is in MIG mode") != NULL);
+	fake_dra_prepare(&dra, none, &answer);
+	CHECK(c, "no such one", strstr(answer.error, "is not on this node now") != NULL);
+	WAIT(c, "all are there", is_no_part_tainted);
+	fake_dra_unprepare(&dra, one, &answer);
+	end_pod(pods[1]);
+	WAIT(c, "events are watched", rig_watches_events);
+	rig_control("xid 3 95 1 0\n"); // of the GPU instance of the 3g
+	WAIT(c, "one of them is ill", is_part_tainted);
+	fake_dra_prepare(&dra, three, &answer);
+	CHECK_INT(c, "who has it keeps it", answer.count, 1);
+	fake_dra_unprepare(&dra, three, &answer);
+	end_pod(pods[0]);
+	fake_dra_prepare(&dra, same, &answer);
+	CHECK(c, "not given", strstr(answer.error, "is not healthy") != NULL);
+	WAIT(c, "well again", is_no_part_tainted);
+	CHECK_INT(c, "no file", files(), 0);
+}
+
+static void check_told(struct check *c)
+{
+	static struct usage_event events[2000];
+	size_t count = rig_events(events, ARRAY_COUNT(events)), found = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (events[i].type != EVENT_BOUND || events[i].profile[0] == '\0')
+			continue;
+		bool is_three = strcmp(events[i].pod, "pod-three") == 0;
+		CHECK_STR(c, "GPU", str_of(events[i].gpu), uuids[3]);
+		CHECK_STR(c, "profile", str_of(events[i].profile),
+			  is_three ? "3g.40gb" : "1g.10gb");
+		CHECK_INT(c, "slices", events[i].share_num, is_three ? 3 : 1);
+		CHECK_INT(c, "of the board's", events[i].share_den, 7);
+		CHECK_INT(c, "not before the end of who had it whole", events[i].t_s, 1000100);
+		found++;
+	}
+	CHECK_INT(c, "one row for each MIG device", found, 2);
+}
+
 static bool is_all_told(void)
 {
 	return rig_count(EVENT_BOUND) == rig_count(EVENT_RELEASED) && rig_count(EVENT_BOUND) > 2;
@@ -255,9 +354,15 @@ static bool is_all_told(void)
 int main(int argc, char **argv)
 {
 	struct check c = { 0 };
+	char config[300];
 	if (argc != 5)
 		return 1;
-	rig_set_up(argv, GPUS, "mode: dra\nhealth: {holdOffS: 0}\n");
+	rig_set_up(argv, GPUS, "");
+	(void)snprintf(config, sizeof config,
+		       "mode: dra\nhealth: {holdOffS: 3}\nusage: {readMs: 200}\n"
+		       "driverProcRoot: %s/emu/proc\n",
+		       rig.root);
+	rig_write("agent.yaml", "w", config);
 	fake_api_init(&api, rig.loop);
 	fake_dra_init(&dra, &api, rig.root);
 	rig_write_kubeconfig(api.address, kubeconfig, sizeof kubeconfig);
@@ -267,7 +372,9 @@ int main(int argc, char **argv)
 	check_lost_table(&c);
 	check_health(&c);
 	check_storm(&c);
+	check_mig(&c);
 	WAIT(&c, "all is told", is_all_told);
+	check_told(&c);
 	CHECK_INT(&c, "stops", rig_stop_agent(SIGTERM), 0);
 	fake_api_done(&api);
 	fake_dra_done(&dra);

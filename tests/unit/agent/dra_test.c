@@ -109,10 +109,14 @@ static void check_names(struct check *c)
 	CHECK_STR(c, "name", str_of(dra_device_name(GPU_A, name)), NAME_A);
 	CHECK(c, "back", dra_device_uuid(str_of(name), uuid));
 	CHECK_STR(c, "back", str_of(uuid), GPU_A);
-	CHECK(c, "none",
-	      !dra_device_uuid(STR("gpu-"), uuid) && !dra_device_uuid(STR("x"), uuid) &&
-		      !dra_device_uuid(STR("mig-1"), uuid));
+	static const char *const bad[] = { "gpu-",  "x",     "mig-", "MIG-1", "gpumig-1",
+					   "GPU-1", "mig-/", "",     "mig",   "mig-gpu-1/7/0" };
+	for (size_t i = 0; i < ARRAY_COUNT(bad); i++)
+		CHECK(c, bad[i], !dra_device_uuid(str_of(bad[i]), uuid));
 	CHECK_STR(c, "untouched", str_of(uuid), GPU_A);
+	CHECK_STR(c, "of a MIG device", str_of(dra_device_name("MIG-1a", name)), "mig-1a");
+	CHECK(c, "and back", dra_device_uuid(str_of(name), uuid));
+	CHECK_STR(c, "and back", str_of(uuid), "MIG-1a");
 }
 
 static void on_row(void *arg, const struct podres_row *row)
@@ -473,6 +477,40 @@ static void check_slices(struct check *c, const char *golden)
 	CHECK(c, "generation and times do not count", dra_slice_is_same(b, timed));
 }
 
+// A GPU in MIG mode comes as its devices.
+static void check_parts(struct check *c, const char *golden)
+{
+	AUTO(buf_done) struct buf text = { 0 };
+	struct dra_view view = set_up_view();
+	const struct mig_instance instances[] = {
+		{ .uuid = "MIG-1a000000-0000-4000-8000-000000000001",
+		  .profile = "3g.40gb",
+		  .size = 4,
+		  .slices = 3,
+		  .multiprocessors = 42,
+		  .copy_engines = 3,
+		  .decoders = 2,
+		  .memory_mib = 40192 },
+		{ .uuid = "MIG-1a000000-0000-4000-8000-000000000002",
+		  .profile = "1g.10gb+me",
+		  .start = 4,
+		  .size = 1,
+		  .slices = 1,
+		  .jpegs = 1,
+		  .ofas = 1,
+		  .memory_mib = 9728 },
+	};
+	struct dra_gpu devices[3] = { gpus[1], gpus[0], gpus[1] };
+	devices[0].mig = &instances[0];
+	devices[2].mig = &instances[1];
+	devices[2].fault = "xid";
+	view.gpus = devices;
+	view.count = ARRAY_COUNT(devices);
+	CHECK_INT(c, "put", dra_slice_put(&text, &view, NULL, NULL), ERR_OK);
+	check_golden(c, golden, "parts.json", buf_str(&text));
+	CHECK(c, "no NVLink to what is in parts", strstr(text.data, "nvlinkGroup") == NULL);
+}
+
 int main(int argc, char **argv)
 {
 	struct check c = { 0 };
@@ -489,6 +527,7 @@ int main(int argc, char **argv)
 	check_table(&c, dir);
 	check_cdi(&c, dir);
 	check_slices(&c, argv[1]);
+	check_parts(&c, argv[1]);
 	(void)rmdir(dir);
 	return check_done(&c);
 }

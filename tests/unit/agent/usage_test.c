@@ -529,6 +529,45 @@ static void check_shared_claim(struct check *c)
 	usage_free(usage);
 }
 
+// Who had another MIG device of the GPU is nobody to begin after.
+static void check_claimed_mig(struct check *c)
+{
+	struct usage *usage = new_usage(true);
+	struct pod_facts pods[3] = { facts_of(0), facts_of(3), facts_of(6) };
+	book.count = 0;
+	for (int i = 0; i < 3; i++) {
+		// The third has what the first had.
+		const struct usage_holder holder = { .pod_uid = str_of(pods[i].uid),
+						     .namespace_ = str_of(pods[i].namespace_),
+						     .pod = str_of(pods[i].name),
+						     .gpu = STR("GPU-0"),
+						     .profile = STR("1g.10gb"),
+						     .mig_start = i == 1 ? 1 : 0,
+						     .share = i == 1 ? 1 : 0,
+						     .share_count = 1,
+						     .shares = 7,
+						     .is_of_claim = true };
+		pods[i].scheduled_s = 10 + i;
+		usage_show(usage, &holder, 105 + i);
+		tell_pod(usage, &pods[i]);
+		pods[i].is_terminal = i == 0;
+		pods[i].finished_s = i == 0 ? 100 : 0;
+		tell_pod(usage, &pods[i]);
+	}
+	usage_step(usage, 200);
+	int64_t bound_s[3] = { 0 };
+	for (size_t i = 0; i < book.count; i++) {
+		for (int k = 0; k < 3; k++) {
+			if (book.events[i].type == EVENT_BOUND &&
+			    strcmp(book.events[i].pod_uid, pods[k].uid) == 0)
+				bound_s[k] = book.events[i].t_s;
+		}
+	}
+	CHECK_INT(c, "another device's", bound_s[1], 11);
+	CHECK_INT(c, "the same device's", bound_s[2], 100);
+	usage_free(usage);
+}
+
 int main(void)
 {
 	struct check c = { 0 };
@@ -538,6 +577,7 @@ int main(void)
 	check_odd(&c);
 	check_shares(&c);
 	check_shared_claim(&c);
+	check_claimed_mig(&c);
 	check_late_tenant(&c);
 	check_energy(&c);
 	buf_done(&disk.snapshot);

@@ -52,6 +52,10 @@ static void check_tenant(struct check *c)
 		  label(parts[0].body, "spec.hard",
 			"gpu.gpuaas.io.deviceclass.resource.k8s.io/devices"),
 		  "4");
+	CHECK_STR(c, "MIG devices by claims",
+		  label(parts[0].body, "spec.hard",
+			"mig.gpuaas.io.deviceclass.resource.k8s.io/devices"),
+		  "4");
 	CHECK_STR(c, "shares", label(parts[0].body, "spec.hard", "requests.gpuaas.io/gpu-milli"),
 		  "4k");
 	CHECK_STR(c, "cpu", label(parts[0].body, "spec.hard", "requests.cpu"), "1500m");

@@ -26,11 +26,11 @@ static bool is_lost(const struct sched *sched, const struct pod *pod)
 
 void deadline_leave(struct sched *sched, struct pod *pod)
 {
-	if (pod->due == NULL)
+	if (pod->wait->due == NULL)
 		return;
-	tree_remove(&sched->due, &pod->due->node);
-	free(pod->due);
-	pod->due = NULL;
+	tree_remove(&sched->due, &pod->wait->due->node);
+	free(pod->wait->due);
+	pod->wait->due = NULL;
 }
 
 void deadline_enter(struct sched *sched, struct pod *pod)
@@ -43,7 +43,7 @@ void deadline_enter(struct sched *sched, struct pod *pod)
 	due->key = (struct tree_key){ .created_s = last_start_ms(sched, pod),
 				      .namespace_ = pod->key.namespace_,
 				      .name = pod->key.name };
-	pod->due = due;
+	pod->wait->due = due;
 	tree_insert(&sched->due, &due->node, &due->key);
 }
 
@@ -59,7 +59,7 @@ void deadline_tick(struct sched *sched)
 	while ((due = first_due(sched)) != NULL && due->key.created_s < sched->now_ms) {
 		struct pod *pod = due->pod;
 		deadline_leave(sched, pod);
-		pod->told_hash = 0;
+		pod->wait->told_hash = 0;
 		pod_tell(sched, pod);
 	}
 }

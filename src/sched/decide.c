@@ -12,9 +12,9 @@
 static void wake_due(struct sched *sched)
 {
 	for (struct link *at = sched->backoff.next, *next; at != &sched->backoff; at = next) {
-		struct pod *pod = LINK_OF(at, struct pod, in_place);
+		struct pod *pod = POD_OF(at, in_place);
 		next = at->next;
-		if (pod->retry_ms > sched->now_ms)
+		if (pod->wait->retry_ms > sched->now_ms)
 			continue;
 		pod_set_facts(pod, NULL);
 		pod_wait(sched, pod, PLACE_SHAPE);
@@ -36,7 +36,7 @@ static bool has_terms(const struct sched_spec *spec)
 
 static struct pod *first_pod(const struct shape *shape)
 {
-	return LINK_OF(tree_first(&shape->waiting), struct pod, in_shape);
+	return POD_OF(tree_first(&shape->waiting), in_shape);
 }
 
 static bool may_fit(struct sched *sched, struct shape *shape)
@@ -58,7 +58,7 @@ static bool may_fit(struct sched *sched, struct shape *shape)
 static void wake_held(struct sched *sched)
 {
 	for (struct link *at = sched->held.next, *next; at != &sched->held; at = next) {
-		struct pod *pod = LINK_OF(at, struct pod, in_place);
+		struct pod *pod = POD_OF(at, in_place);
 		next = at->next;
 		pod_wait(sched, pod, PLACE_SHAPE);
 		shape_activate(sched, pod->shape);
@@ -226,7 +226,7 @@ static struct node *find_node(struct sched *sched, struct pod *pod)
 // On the node that is kept for it.
 static struct node *fit_kept(struct sched *sched, struct pod *pod)
 {
-	struct node *node = map_find(sched->node_by_name, pod->nominated);
+	struct node *node = map_find(sched->node_by_name, pod->wait->nominated);
 	if (node == NULL || queueing_is_blocked(pod)) // its queue has filled up meanwhile
 		return NULL;
 	struct affinity *affinity = affinity_new(sched, pod);
@@ -260,9 +260,9 @@ static struct pod *pick(struct sched *sched, struct shape *shape, struct node **
 		}
 	}
 	struct tree_node *found = tree_find_short(&shape->waiting, most_s);
-	if (*ret_node != NULL || found == NULL || found == &pod->in_shape)
+	if (*ret_node != NULL || found == NULL || found == &pod->wait->in_shape)
 		return pod;
-	struct pod *short_pod = LINK_OF(found, struct pod, in_shape);
+	struct pod *short_pod = POD_OF(found, in_shape);
 	*ret_node = find_node(sched, short_pod);
 	return *ret_node != NULL ? short_pod : pod;
 }
@@ -338,7 +338,7 @@ static const struct sched_facts *facts_of(struct sched *sched, struct pod *pod)
 		return NULL;
 	}
 	hold(sched, pod, &facts);
-	link_drop(&pod->in_tell);
+	link_drop(&pod->wait->in_tell);
 	return pod->facts;
 }
 
@@ -359,9 +359,9 @@ static bool tell(struct sched *sched, struct pod *pod, struct sched_decision *re
 {
 	const struct sched_facts *facts = facts_of(sched, pod);
 	uint64_t hash = facts == NULL ? 0 : hash_facts(facts);
-	if (facts == NULL || pod->told_hash == hash)
+	if (facts == NULL || pod->wait->told_hash == hash)
 		return false;
-	pod->told_hash = hash;
+	pod->wait->told_hash = hash;
 	decide_lend(sched, pod, facts, ret);
 	return true;
 }
@@ -369,8 +369,8 @@ static bool tell(struct sched *sched, struct pod *pod, struct sched_decision *re
 static bool tell_pod(struct sched *sched, struct sched_decision *ret)
 {
 	while (!link_is_empty(&sched->tell)) {
-		struct pod *pod = LINK_OF(sched->tell.next, struct pod, in_tell);
-		link_drop(&pod->in_tell);
+		struct pod *pod = POD_OF(sched->tell.next, in_tell);
+		link_drop(&pod->wait->in_tell);
 		if (tell(sched, pod, ret))
 			return true;
 	}
@@ -382,7 +382,7 @@ static bool tell_shape(struct sched *sched, struct sched_decision *ret)
 	while (!link_is_empty(&sched->telling)) {
 		struct shape *shape = LINK_OF(sched->telling.next, struct shape, in_telling);
 		while (shape->cursor != NULL) {
-			struct pod *pod = LINK_OF(shape->cursor, struct pod, in_shape);
+			struct pod *pod = POD_OF(shape->cursor, in_shape);
 			shape->cursor = tree_next(shape->cursor);
 			if (tell(sched, pod, ret))
 				return true;
@@ -444,7 +444,7 @@ int64_t sched_wake_ms(const struct sched *sched)
 	wake_ms = min_i64(wake_ms, preempt_wake_ms(sched));
 	wake_ms = min_i64(wake_ms, deadline_wake_ms(sched));
 	for (const struct link *at = sched->backoff.next; at != &sched->backoff; at = at->next)
-		wake_ms = min_i64(wake_ms, LINK_OF((uintptr_t)at, struct pod, in_place)->retry_ms);
+		wake_ms = min_i64(wake_ms, POD_OF((uintptr_t)at, in_place)->wait->retry_ms);
 	for (const struct link *at = sched->parked.next; at != &sched->parked; at = at->next) {
 		const struct shape *shape = LINK_OF((uintptr_t)at, struct shape, in_parked);
 		if (shape->is_stale)
@@ -461,14 +461,14 @@ void sched_bind_failed(struct sched *sched, struct str uid, int64_t now_ms)
 	struct node *node = pod->node;
 	struct sched_facts facts = { .count = 0 };
 	sched->now_ms = max_i64(sched->now_ms, now_ms);
-	pod->failures++;
-	facts_add(&facts, SCHED_CODE_BIND_FAILED, 0)->need = pod->failures;
+	pod->wait->failures++;
+	facts_add(&facts, SCHED_CODE_BIND_FAILED, 0)->need = pod->wait->failures;
 	bool is_node_kept = node->is_known;
 	pod_unaccount(sched, pod);
 	pod_set_state(sched, pod, SCHED_STATE_WAITING);
-	pod->avoid = is_node_kept ? node : NULL;
-	int64_t delay_ms = (int64_t)RETRY_FIRST_MS << min_i64(pod->failures - 1, 6);
-	pod->retry_ms = sched->now_ms + min_i64(delay_ms, RETRY_MAX_MS);
+	pod->wait->avoid = is_node_kept ? node : NULL;
+	int64_t delay_ms = (int64_t)RETRY_FIRST_MS << min_i64(pod->wait->failures - 1, 6);
+	pod->wait->retry_ms = sched->now_ms + min_i64(delay_ms, RETRY_MAX_MS);
 	pod_set_facts(pod, &facts);
 	pod_wait(sched, pod, PLACE_BACKOFF);
 }
@@ -482,11 +482,11 @@ bool sched_explain(struct sched *sched, struct str namespace_, struct str name,
 	*ret = (struct sched_explanation){ .state = pod->state };
 	if (pod->node != NULL)
 		ret->node = pod->node->name;
-	if (tree_has(&pod->in_queue))
-		ret->position = tree_rank(&pod->in_queue) + 1;
-	if (pod->head != NULL && pod->head->node != NULL) {
-		ret->reserved_node = pod->head->node->name;
-		ret->reserved_ms = max_i64(pod->head->start_ms, sched->now_ms);
+	if (tree_has(&pod->wait->in_queue))
+		ret->position = tree_rank(&pod->wait->in_queue) + 1;
+	if (pod->wait->head != NULL && pod->wait->head->node != NULL) {
+		ret->reserved_node = pod->wait->head->node->name;
+		ret->reserved_ms = max_i64(pod->wait->head->start_ms, sched->now_ms);
 	}
 	if (pod->state != SCHED_STATE_WAITING || pod->place == PLACE_BACKOFF) {
 		if (pod->facts != NULL)

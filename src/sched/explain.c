@@ -107,8 +107,9 @@ struct sched_reason sched_fact_text(const struct sched *sched, struct str namesp
 		return reason;
 	const struct sched_spec *spec = pod->shape->spec;
 	if (fact->code == SCHED_CODE_PREEMPTING) {
-		reason.need = str_of(arena_printf(arena, "%lld pods on " STR_FMT,
-						  (long long)fact->need, STR_ARG(pod->nominated)));
+		reason.need =
+			str_of(arena_printf(arena, "%lld pods on " STR_FMT, (long long)fact->need,
+					    STR_ARG(pod->wait->nominated)));
 		return reason;
 	}
 	if (fact->code <= SCHED_CODE_INVALID_OBJECT && fact->detail < spec->refusal_count) {
@@ -210,10 +211,12 @@ static const char *check_pod(const struct pod *pod)
 	bool is_on_node = pod->state == SCHED_STATE_ASSUMED || pod->state == SCHED_STATE_BOUND;
 	if (is_on_node != (pod->node != NULL))
 		return "a pod's state and its node disagree";
-	if (tree_has(&pod->in_queue) != (pod->state == SCHED_STATE_WAITING))
+	if (pod->wait->pod != (pod->state == SCHED_STATE_BOUND ? NULL : pod))
+		return "a pod's state and what it needs to wait disagree";
+	if (tree_has(&pod->wait->in_queue) != (pod->state == SCHED_STATE_WAITING))
 		return "a pod's state and its place in the queue disagree";
 	bool is_in_tree = pod->place == PLACE_SHAPE || pod->place == PLACE_GANG;
-	if (is_in_tree != tree_has(&pod->in_shape))
+	if (is_in_tree != tree_has(&pod->wait->in_shape))
 		return "a pod's place and its shape disagree";
 	bool is_tried = tree_has(&pod->shape->active) || link_is_in(&pod->shape->in_parked);
 	if (pod->place == PLACE_SHAPE && !is_tried)

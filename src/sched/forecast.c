@@ -150,7 +150,7 @@ static bool take_queue(const struct sched *sched, const struct queue *queue, con
 {
 	for (const struct tree_node *node = tree_first(&queue->waiting); node != NULL;
 	     node = tree_next(node)) {
-		const struct pod *at = LINK_OF((uintptr_t)node, struct pod, in_queue);
+		const struct pod *at = POD_OF((uintptr_t)node, in_queue);
 		if (at == pod || queueing_cmp(sched, at, pod) > 0)
 			break;
 		if (at->shape->pool != pod->shape->pool || at->shape->gpu_milli == 0)
@@ -287,7 +287,7 @@ void forecast_begin(struct sched *sched, struct pod *pod)
 {
 	struct forecast *forecast = sched->forecast;
 	struct awaited awaited;
-	if (forecast == NULL || pod->awaited != NULL || !tree_has(&pod->in_queue))
+	if (forecast == NULL || pod->wait->awaited != NULL || !tree_has(&pod->wait->in_queue))
 		return;
 	judge_late(forecast, sched->now_ms);
 	if (sched->now_ms < forecast->next_ms)
@@ -296,15 +296,16 @@ void forecast_begin(struct sched *sched, struct pod *pod)
 	forecast->next_ms = sched->now_ms + 1 + (int64_t)items / ITEMS_A_MS;
 	if (!reckon(sched, pod, &awaited))
 		return;
-	pod->awaited = core_alloc(1, sizeof *pod->awaited);
-	*pod->awaited = awaited;
-	if (guess(forecast, pod->awaited, 0, &pod->awaited->low_s, &pod->awaited->high_s))
-		link_add(&forecast->open, &pod->awaited->in_open);
+	pod->wait->awaited = core_alloc(1, sizeof *pod->wait->awaited);
+	*pod->wait->awaited = awaited;
+	if (guess(forecast, pod->wait->awaited, 0, &pod->wait->awaited->low_s,
+		  &pod->wait->awaited->high_s))
+		link_add(&forecast->open, &pod->wait->awaited->in_open);
 }
 
 void forecast_end(struct sched *sched, struct pod *pod)
 {
-	struct awaited *awaited = pod->awaited;
+	struct awaited *awaited = pod->wait->awaited;
 	if (awaited == NULL)
 		return;
 	int64_t waited_s = (sched->now_ms - awaited->since_ms) / MS_PER_S;
@@ -317,10 +318,12 @@ void forecast_end(struct sched *sched, struct pod *pod)
 
 void forecast_drop(struct pod *pod)
 {
-	if (pod->awaited != NULL && link_is_in(&pod->awaited->in_open))
-		link_drop(&pod->awaited->in_open);
-	free(pod->awaited);
-	pod->awaited = NULL;
+	if (pod->wait->awaited == NULL)
+		return;
+	if (link_is_in(&pod->wait->awaited->in_open))
+		link_drop(&pod->wait->awaited->in_open);
+	free(pod->wait->awaited);
+	pod->wait->awaited = NULL;
 }
 
 struct forecast_row sched_forecast_row(const struct sched *sched, forecast_size size)
@@ -349,9 +352,9 @@ bool sched_estimate_get(struct sched *sched, struct str namespace_, struct str n
 		return false;
 	struct forecast_row row = sched_forecast_row(sched, size_of(milli_of(pod)));
 	if (row.judged < FORECAST_LEAST || row.inside_permille < FORECAST_WANTED_PERMILLE ||
-	    (pod->awaited == NULL && !reckon(sched, pod, &now)))
+	    (pod->wait->awaited == NULL && !reckon(sched, pod, &now)))
 		return false;
-	const struct awaited *awaited = pod->awaited == NULL ? &now : pod->awaited;
+	const struct awaited *awaited = pod->wait->awaited == NULL ? &now : pod->wait->awaited;
 	int64_t gone_s = (sched->now_ms - awaited->since_ms) / MS_PER_S, low_s, high_s;
 	if (!guess(sched->forecast, awaited, gone_s, &low_s, &high_s))
 		return false;

@@ -344,7 +344,7 @@ static void leave(struct sched *sched, struct pod *pod)
 	if (member == NULL)
 		return;
 	struct gang *gang = member->gang;
-	ASSERT(!tree_has(&pod->in_shape) || pod->place != PLACE_GANG);
+	ASSERT(!tree_has(&pod->wait->in_shape) || pod->place != PLACE_GANG);
 	if (pod->node != NULL)
 		gang_moved(sched, pod, -1);
 	link_drop(&member->in_gang);
@@ -360,7 +360,7 @@ static void leave(struct sched *sched, struct pod *pod)
 
 void gang_leave(struct sched *sched, struct pod *pod)
 {
-	drop_if(&pod->in_binds);
+	drop_if(&pod->wait->in_binds);
 	leave(sched, pod);
 }
 
@@ -481,7 +481,7 @@ void gang_add_waiting(struct sched *sched, struct pod *pod)
 {
 	struct gang *gang = gang_of(pod);
 	deactivate(sched, gang);
-	tree_insert(&gang->waiting, &pod->in_shape, &pod->key);
+	tree_insert(&gang->waiting, &pod->wait->in_shape, &pod->key);
 	sched->gangs->held_count++;
 	changed(sched, gang);
 }
@@ -490,7 +490,7 @@ void gang_drop_waiting(struct sched *sched, struct pod *pod)
 {
 	struct gang *gang = gang_of(pod);
 	deactivate(sched, gang);
-	tree_remove(&gang->waiting, &pod->in_shape);
+	tree_remove(&gang->waiting, &pod->wait->in_shape);
 	sched->gangs->held_count--;
 	changed(sched, gang);
 }

@@ -424,7 +424,7 @@ static void list_pods(struct search *s)
 	s->pods = core_alloc(tree_count(&s->gang->waiting), sizeof(struct pod *));
 	s->slots = core_alloc(tree_count(&s->gang->waiting), sizeof *s->slots);
 	for (struct tree_node *at = tree_first(&s->gang->waiting); at != NULL; at = tree_next(at)) {
-		struct pod *pod = LINK_OF(at, struct pod, in_shape);
+		struct pod *pod = POD_OF(at, in_shape);
 		shape_ready(s->sched, pod->shape);
 		has_groups = has_groups || pod->member->terms.group_min > 0;
 		pod->member->is_due = false;

@@ -30,7 +30,7 @@ struct search { // for one gang
 
 static struct pod *first_of(const struct gang *gang)
 {
-	return LINK_OF(tree_first(&gang->waiting), struct pod, in_shape);
+	return POD_OF(tree_first(&gang->waiting), in_shape);
 }
 
 // Who asks for all: victims stand below each of them. NULL: one of them may not ask.
@@ -38,7 +38,7 @@ static struct pod *lowest_of(const struct gang *gang)
 {
 	struct pod *lowest = first_of(gang);
 	for (struct tree_node *at = tree_first(&gang->waiting); at != NULL; at = tree_next(at)) {
-		struct pod *pod = LINK_OF(at, struct pod, in_shape);
+		struct pod *pod = POD_OF(at, in_shape);
 		if (pod->stay.never_preempts)
 			return NULL;
 		if (pod->key.priority < lowest->key.priority)
@@ -52,8 +52,7 @@ static struct gang_aim aim_of(const struct gang *gang, int64_t need)
 {
 	bool has_groups = false;
 	for (struct tree_node *at = tree_first(&gang->waiting); at != NULL; at = tree_next(at))
-		has_groups = has_groups ||
-			     LINK_OF(at, struct pod, in_shape)->member->terms.group_min > 0;
+		has_groups = has_groups || POD_OF(at, in_shape)->member->terms.group_min > 0;
 	return (struct gang_aim){ .need = (size_t)need,
 				  .most = has_groups ? tree_count(&gang->waiting) : (size_t)need,
 				  .is_long = true,
@@ -64,7 +63,7 @@ static void list_kinds(struct search *search)
 {
 	struct gang *gang = search->gang;
 	for (struct tree_node *at = tree_first(&gang->waiting); at != NULL; at = tree_next(at)) {
-		struct shape *shape = LINK_OF(at, struct pod, in_shape)->shape;
+		struct shape *shape = POD_OF(at, in_shape)->shape;
 		size_t i = 0;
 		while (i < search->kind_count && search->kinds[i].shape != shape)
 			i++;
@@ -334,7 +333,7 @@ void gang_preempt_free(struct gang_choice *choice)
 
 static struct node *kept_node(const struct sched *sched, const struct pod *pod)
 {
-	return pod->keep == NULL ? NULL : map_find(sched->node_by_name, pod->nominated);
+	return pod->wait->keep == NULL ? NULL : map_find(sched->node_by_name, pod->wait->nominated);
 }
 
 static bool is_changed(const struct sched *sched, const struct gang *gang)
@@ -344,7 +343,7 @@ static bool is_changed(const struct sched *sched, const struct gang *gang)
 	    sched->now_ms >= asking->checked_ms + HOLDS_FRESH_MS)
 		return true;
 	for (struct tree_node *at = tree_first(&gang->waiting); at != NULL; at = tree_next(at)) {
-		const struct node *node = kept_node(sched, LINK_OF(at, struct pod, in_shape));
+		const struct node *node = kept_node(sched, POD_OF(at, in_shape));
 		if (node != NULL && sched->load_gens[node->slot] > asking->seen_gen)
 			return true;
 	}
@@ -367,7 +366,7 @@ static bool will_do(struct sched *sched, struct gang *gang, int64_t need)
 	struct gang_plan plan;
 	trial_begin(&trial, sched, first_of(gang), 0);
 	for (struct tree_node *at = tree_first(&gang->waiting); at != NULL; at = tree_next(at)) {
-		struct node *node = kept_node(sched, LINK_OF(at, struct pod, in_shape));
+		struct node *node = kept_node(sched, POD_OF(at, in_shape));
 		if (node != NULL && !has_node(&trial, node))
 			trial_add(&trial, node, false);
 	}

@@ -18,7 +18,8 @@ static void put_why(const struct gang *gang, struct sched_facts *facts)
 static bool is_plain(const struct sched *sched, const struct pod *pod)
 {
 	const struct sched_spec *spec = pod->shape->spec;
-	return pod->head == NULL && !spec_has_volumes(spec) && !affinity_is_special(sched, pod) &&
+	return pod->wait->head == NULL && !spec_has_volumes(spec) &&
+	       !affinity_is_special(sched, pod) &&
 	       spec->near_count + spec->apart_count + spec->spread_count == 0;
 }
 
@@ -64,7 +65,7 @@ static void find_facts(struct sched *sched, struct gang *gang)
 	for (size_t i = 0; i < gang->facts_count; i++)
 		old_codes |= facts_codes(&gang->facts[i].facts);
 	for (struct tree_node *at = tree_first(&gang->waiting); at != NULL; at = tree_next(at)) {
-		struct pod *pod = LINK_OF(at, struct pod, in_shape);
+		struct pod *pod = POD_OF(at, in_shape);
 		struct sched_facts facts = { .count = 0 };
 		size_t i = 0;
 		while (i < count && gang->facts[i].shape != pod->shape)
@@ -108,7 +109,7 @@ static void park(struct sched *sched, struct gang *gang, const struct sched_fact
 	gang->why = *why;
 	find_facts(sched, gang);
 	if (why->code == SCHED_CODE_GANG_DOES_NOT_FIT)
-		reserve_parked(sched, LINK_OF(tree_first(&gang->waiting), struct pod, in_shape));
+		reserve_parked(sched, POD_OF(tree_first(&gang->waiting), in_shape));
 	preempt_parked(sched, &gang->asking.again);
 	if (gang->is_same)
 		return;
@@ -120,7 +121,7 @@ static void park(struct sched *sched, struct gang *gang, const struct sched_fact
 	gang->is_untold = false;
 	gang->told_ms = sched->now_ms;
 	for (struct tree_node *at = tree_first(&gang->waiting); at != NULL; at = tree_next(at))
-		pod_tell(sched, LINK_OF(at, struct pod, in_shape));
+		pod_tell(sched, POD_OF(at, in_shape));
 }
 
 static void confirm(struct sched *sched, struct gang_plan *plan)
@@ -132,7 +133,7 @@ static void confirm(struct sched *sched, struct gang_plan *plan)
 		queueing_note_full(sched, pod);
 		pod_expect(sched, pod, sched->now_ms);
 		pod_set_state(sched, pod, SCHED_STATE_ASSUMED);
-		link_add(&sched->gangs->binds, &pod->in_binds);
+		link_add(&sched->gangs->binds, &pod->wait->in_binds);
 	}
 	free(plan->pods);
 }
@@ -154,7 +155,7 @@ int64_t gang_parts(const struct gang *gang, int64_t count)
 	int64_t sum = 0;
 	for (struct tree_node *at = tree_first(&gang->waiting); at != NULL && count > 0;
 	     at = tree_next(at), count--)
-		sum += LINK_OF(at, struct pod, in_shape)->shape->gpu_parts;
+		sum += POD_OF(at, in_shape)->shape->gpu_parts;
 	return sum;
 }
 
@@ -212,8 +213,8 @@ struct pod *gang_take_bind(struct sched *sched)
 {
 	struct link *binds = &sched->gangs->binds;
 	while (!link_is_empty(binds)) {
-		struct pod *pod = LINK_OF(binds->next, struct pod, in_binds);
-		link_drop(&pod->in_binds);
+		struct pod *pod = POD_OF(binds->next, in_binds);
+		link_drop(&pod->wait->in_binds);
 		if (pod->state == SCHED_STATE_ASSUMED)
 			return pod;
 	}
@@ -383,7 +384,7 @@ void gang_count_codes(const struct sched *sched, size_t counts[SCHED_CODES])
 		for (struct tree_node *k = tree_first(&gang->waiting); k != NULL;
 		     k = tree_next(k)) {
 			struct sched_facts facts;
-			if (!gang_told(LINK_OF(k, struct pod, in_shape), &facts))
+			if (!gang_told(POD_OF(k, in_shape), &facts))
 				continue;
 			for (size_t i = 0; i < facts.count; i++)
 				counts[facts.items[i].code]++;

@@ -10,14 +10,14 @@
 
 void nominate_set(struct sched *sched, struct pod *pod, struct str node)
 {
-	if (str_eq(pod->nominated, node))
+	if (str_eq(pod->wait->nominated, node))
 		return;
 	nominate_unlink(sched, pod);
-	free((void *)(uintptr_t)pod->nominated.data);
+	free((void *)(uintptr_t)pod->wait->nominated.data);
 	char *copy = core_alloc(1, node.len);
 	if (node.len > 0)
 		memcpy(copy, node.data, node.len);
-	pod->nominated = (struct str){ copy, node.len };
+	pod->wait->nominated = (struct str){ copy, node.len };
 	if (pod->state == SCHED_STATE_WAITING)
 		nominate_link(sched, pod);
 }
@@ -25,18 +25,18 @@ void nominate_set(struct sched *sched, struct pod *pod, struct str node)
 // A node that is not known yet, or not at this instant, is kept for its name.
 void nominate_link(struct sched *sched, struct pod *pod)
 {
-	if (pod->nominated.len == 0 || link_is_in(&pod->in_nominated))
+	if (pod->wait->nominated.len == 0 || link_is_in(&pod->wait->in_nominated))
 		return;
-	link_add(&core_node_get(sched, pod->nominated)->nominated, &pod->in_nominated);
+	link_add(&core_node_get(sched, pod->wait->nominated)->nominated, &pod->wait->in_nominated);
 }
 
 // Others may take the room now.
 void nominate_unlink(struct sched *sched, struct pod *pod)
 {
-	if (!link_is_in(&pod->in_nominated))
+	if (!link_is_in(&pod->wait->in_nominated))
 		return;
-	link_drop(&pod->in_nominated);
-	struct node *node = map_find(sched->node_by_name, pod->nominated);
+	link_drop(&pod->wait->in_nominated);
+	struct node *node = map_find(sched->node_by_name, pod->wait->nominated);
 	ASSERT(node != NULL);
 	core_touch(sched, node);
 	core_node_release(sched, node);
@@ -63,7 +63,7 @@ static bool goes_before(const struct check *check, const struct pod *kept, const
 	if (gang_of(pod) != NULL && gang_of(kept) == gang_of(pod))
 		return false; // they are placed together
 	bool are_equal = kept->queue == pod->queue && kept->key.priority == pod->key.priority &&
-			 str_eq(pod->nominated, node->name);
+			 str_eq(pod->wait->nominated, node->name);
 	return are_equal ? tree_key_cmp(&kept->key, &pod->key) < 0
 			 : preempt_goes_before(check->sched, kept, pod);
 }
@@ -74,7 +74,7 @@ static void find_kept(const struct check *check, const struct node *node, struct
 	const struct link *head = &node->nominated;
 	for (const struct link *at = head->next; at != head && ret->count < SCHED_KEPT_MAX;
 	     at = at->next) {
-		const struct pod *pod = LINK_OF((uintptr_t)at, struct pod, in_nominated);
+		const struct pod *pod = POD_OF((uintptr_t)at, in_nominated);
 		if (pod != check->pod && goes_before(check, pod, node))
 			ret->pods[ret->count++] = pod;
 	}

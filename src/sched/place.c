@@ -62,8 +62,8 @@ static struct rating rate(const struct check *check, int64_t cost, uint32_t slot
 
 static void rate_wishes(const struct check *check, const struct node *node, struct rating *rating)
 {
-	bool is_kept = str_eq(check->pod->nominated, node->name);
-	rating->keys[KEY_AVOIDED] = is_kept ? -1 : check->pod->avoid == node;
+	bool is_kept = str_eq(check->pod->wait->nominated, node->name);
+	rating->keys[KEY_AVOIDED] = is_kept ? -1 : check->pod->wait->avoid == node;
 	rating->keys[KEY_PREFERENCE] = -filter_preference(check->shape->spec, node);
 }
 
@@ -143,8 +143,8 @@ struct node *place_best(const struct check *check)
 	struct sched *sched = check->sched;
 	struct shape *shape = check->shape;
 	struct rated best = { NULL, { { 0 } } }, next = { NULL, { { 0 } } };
-	bool has_wishes = shape->spec->preference_count > 0 || check->pod->avoid != NULL ||
-			  sched->soft_taint_count > 0 || check->pod->nominated.len > 0;
+	bool has_wishes = shape->spec->preference_count > 0 || check->pod->wait->avoid != NULL ||
+			  sched->soft_taint_count > 0 || check->pod->wait->nominated.len > 0;
 	const struct column *gpu = &sched->columns[DIM_GPU];
 	int64_t gpu_count = shape->spec->gpu_count;
 	bool is_shared = shape->spec->share_count > 0;

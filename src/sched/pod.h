@@ -87,6 +87,29 @@ typedef enum pod_place { // where a waiting pod is kept
 	PLACE_GANG,    // in gang->waiting
 } pod_place;
 
+// What only a pod that is not bound yet needs; it goes when the bind has come true, because most
+// pods run.
+struct waiting {
+	struct pod *pod;
+	struct tree_node in_queue, in_shape;
+	struct link in_scored; // while it waits and factors are used
+	struct link in_binds;  // decided with its gang and not handed out yet
+	struct link in_place, in_tell, in_nominated;
+	struct keep *keep;       // waits with a node kept; NULL: none
+	struct head *head;       // its reservation
+	struct str nominated;    // the node that is kept for it; empty: none
+	struct awaited *awaited; // of forecast.h; NULL: it was not told yet that it waits
+	struct due *due;         // of deadline.h; NULL: no deadline that can still be met
+	struct node *avoid;      // where the last bind failed
+	int64_t again_ms;        // others are not asked for it before
+	int64_t retry_ms, scored_ms;
+	uint64_t told_hash;  // of the facts it was told last; 0: none
+	uint32_t vain_count; // how often others were asked in vain
+	uint32_t failures;
+};
+// The pod around whose member of struct waiting a link or a node of a tree is.
+#define POD_OF(ptr, member) (LINK_OF(ptr, struct waiting, member)->pod)
+
 struct pod {
 	struct str uid, user_name;
 	struct tree_key key;
@@ -95,41 +118,28 @@ struct pod {
 	sched_state state;
 	pod_place place;
 	bool is_ours, is_terminating;
+	sched_duration_source duration_source;
+	struct waiting *wait; // once bound all zeroes, and nobody may write to it
 	struct queue *queue;
 	struct queue_user *user; // NULL: its queue has no settings
 	struct link in_home;     // of its queue
-	struct link in_scored;   // while it waits and factors are used
-	struct tree_node in_queue, in_shape;
-	struct node *node; // assumed or bound
+	struct node *node;       // assumed or bound
 	struct why why;
 	struct hold *holds; // what it holds of GPUs that are shared
 	size_t hold_count;
 	int64_t bound_ms, end_ms; // expected, if it is on a node
 	struct sched_stay stay;
 	struct fate *fate;             // leaves for another; NULL: not asked to
-	struct keep *keep;             // waits with a node kept; NULL: none
 	int64_t leaving_ms, spared_ms; // since when, until when
 	int64_t since_ms;              // first seen
-	int64_t again_ms;              // others are not asked for it before
-	uint32_t vain_count;           // how often they were in vain
 	int64_t made_s;        // by its own word; the key may have the place of an evicted one
-	struct head *head;     // its reservation, if it waits
 	struct member *member; // of its gang; NULL: none
-	struct str nominated;  // the node that is kept for it; empty: none
-	struct link in_binds;  // decided with its gang and not handed out yet
-	struct link on_node, in_apart, in_place, in_tell, in_nominated;
-	int64_t retry_ms;
+	struct link on_node, in_apart;
 	int64_t asked_priority; // key.priority is at most what its queue allows
-	int64_t deadline_s, scored_ms;
+	int64_t deadline_s;
 	int64_t said_s, max_run_s; // key.duration_s is what is expected by duration_source
-	sched_duration_source duration_source;
-	struct learn_kind kind;  // unless nothing is learned
-	struct awaited *awaited; // of forecast.h; NULL: it was not told yet that it waits
-	struct due *due;         // of deadline.h; NULL: no deadline that can still be met
-	uint32_t failures;
-	struct node *avoid;        // where the last bind failed
+	struct learn_kind kind;    // unless nothing is learned
 	struct sched_facts *facts; // of its own (held, backoff, refused); NULL: the shape's
-	uint64_t told_hash;        // of the facts it was told last; 0: none
-	uint64_t told_codes;       // as a set
+	uint64_t told_codes;       // that it was told last, as a set
 	char texts[];              // of its key, uid and user_name
 };

@@ -11,6 +11,8 @@
 
 #include <stdlib.h>
 
+static const struct waiting NOT_WAITING; // of every pod that is bound
+
 // namespace/name lies in one piece in the pod's texts.
 static struct str name_key(const struct pod *pod)
 {
@@ -168,8 +170,8 @@ void pod_set_state(struct sched *sched, struct pod *pod, sched_state state)
 
 void pod_tell(struct sched *sched, struct pod *pod)
 {
-	if (!link_is_in(&pod->in_tell))
-		link_add(&sched->tell, &pod->in_tell);
+	if (!link_is_in(&pod->wait->in_tell))
+		link_add(&sched->tell, &pod->wait->in_tell);
 }
 
 static void leave_place(struct sched *sched, struct pod *pod)
@@ -179,7 +181,7 @@ static void leave_place(struct sched *sched, struct pod *pod)
 	else if (pod->place == PLACE_GANG)
 		gang_drop_waiting(sched, pod);
 	else if (pod->place != PLACE_NONE)
-		link_drop(&pod->in_place);
+		link_drop(&pod->wait->in_place);
 	pod->place = PLACE_NONE;
 }
 
@@ -190,7 +192,7 @@ void pod_wait(struct sched *sched, struct pod *pod, pod_place place)
 	if (place == PLACE_SHAPE && pod->member != NULL)
 		place = PLACE_GANG;
 	leave_place(sched, pod);
-	if (!tree_has(&pod->in_queue))
+	if (!tree_has(&pod->wait->in_queue))
 		queueing_enter(sched, pod);
 	pod->place = place;
 	nominate_link(sched, pod);
@@ -199,7 +201,8 @@ void pod_wait(struct sched *sched, struct pod *pod, pod_place place)
 	else if (place == PLACE_GANG)
 		gang_add_waiting(sched, pod);
 	else
-		link_add(place == PLACE_HELD ? &sched->held : &sched->backoff, &pod->in_place);
+		link_add(place == PLACE_HELD ? &sched->held : &sched->backoff,
+			 &pod->wait->in_place);
 	if (place == PLACE_SHAPE && link_is_in(&pod->shape->in_parked)) {
 		reserve_parked(sched, pod); // it may stand before those that were there
 		preempt_parked(sched, &pod->shape->again);
@@ -218,10 +221,30 @@ void pod_leave(struct sched *sched, struct pod *pod)
 	preempt_leave(sched, pod);
 	deadline_leave(sched, pod);
 	queueing_exit(sched, pod);
-	if (link_is_in(&pod->in_tell))
-		link_drop(&pod->in_tell);
+	if (link_is_in(&pod->wait->in_tell))
+		link_drop(&pod->wait->in_tell);
 	pod_set_facts(pod, NULL);
-	pod->avoid = NULL;
+	if (pod->wait->avoid != NULL)
+		pod->wait->avoid = NULL;
+}
+
+// It never waits again.
+static void end_waiting(struct pod *pod)
+{
+	struct waiting *wait = pod->wait;
+	if (wait == &NOT_WAITING)
+		return;
+	ASSERT(pod->place == PLACE_NONE && !tree_has(&wait->in_queue));
+	ASSERT(!link_is_in(&wait->in_nominated) && !link_is_in(&wait->in_scored));
+	ASSERT(wait->head == NULL && wait->keep == NULL && wait->due == NULL);
+	if (link_is_in(&wait->in_binds))
+		link_drop(&wait->in_binds);
+	if (link_is_in(&wait->in_tell))
+		link_drop(&wait->in_tell);
+	forecast_drop(pod);
+	free((void *)(uintptr_t)wait->nominated.data);
+	free(wait);
+	pod->wait = (struct waiting *)(uintptr_t)&NOT_WAITING;
 }
 
 // How long it will run, as far as anybody knows when it comes.
@@ -234,6 +257,13 @@ static void expect(const struct sched *sched, struct pod *pod, const struct sche
 	pod->max_run_s = in->max_run_s;
 	pod->duration_source = expected.source;
 	pod->key.duration_s = expected.seconds;
+}
+
+static struct waiting *waiting_new(struct pod *pod)
+{
+	struct waiting *wait = core_alloc(1, sizeof *wait);
+	wait->pod = pod;
+	return wait;
 }
 
 static struct str put_text(char **at, struct str text)
@@ -250,6 +280,8 @@ struct pod *pod_new(struct sched *sched, const struct sched_pod_in *in)
 	size_t text_bytes = in->namespace_.len + 1 + in->name.len + in->uid.len + in->user.len;
 	struct pod *pod = core_alloc(1, sizeof *pod + text_bytes);
 	char *at = pod->texts;
+	bool is_bound = in->node.len > 0;
+	pod->wait = is_bound ? (struct waiting *)(uintptr_t)&NOT_WAITING : waiting_new(pod);
 	pod->key = (struct tree_key){ .priority = in->priority,
 				      .created_s = preempt_inherit(sched, in) };
 	pod->key.namespace_ = put_text(&at, in->namespace_);
@@ -415,10 +447,10 @@ static void set_bound(struct sched *sched, struct pod *pod, const struct sched_p
 		pod_account(sched, pod, node);
 	}
 	adopt_devices(pod, in);
-	pod->failures = 0;
 	if (pod->state != SCHED_STATE_BOUND)
 		preempt_changed(sched);
 	pod_set_state(sched, pod, SCHED_STATE_BOUND);
+	end_waiting(pod);
 	gang_bound(sched, pod);
 }
 
@@ -515,11 +547,11 @@ void sched_pod_set(struct sched *sched, const struct sched_pod_in *asked)
 		set_waiting(sched, pod, in, is_changed);
 	if (is_moved && pod->state == SCHED_STATE_WAITING) {
 		deadline_enter(sched, pod);
-		pod->told_hash = 0;
+		pod->wait->told_hash = 0;
 		pod_tell(sched, pod);
 	}
 	bool is_told = in->node.len == 0 && !preempt_keeps(pod);
-	if (is_told && !str_eq(pod->nominated, in->nominated)) {
+	if (is_told && !str_eq(pod->wait->nominated, in->nominated)) {
 		nominate_set(sched, pod, in->nominated);
 		preempt_nominated(sched, pod);
 	}
@@ -539,8 +571,7 @@ void sched_pod_remove(struct sched *sched, struct str uid)
 	(void)map_remove(sched->pod_by_uid, pod->uid);
 	shape_unref(sched, pod->shape);
 	queueing_leave(sched, pod);
-	free((void *)(uintptr_t)pod->nominated.data);
-	forecast_drop(pod);
+	end_waiting(pod);
 	free(pod->fate);
 	free(pod->labels.items);
 	free(pod);

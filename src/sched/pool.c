@@ -27,5 +27,6 @@ struct str sched_pod_pool(const struct sched *sched, struct str uid)
 size_t sched_pod_position(const struct sched *sched, struct str namespace_, struct str name)
 {
 	const struct pod *pod = pod_find(sched, namespace_, name);
-	return pod == NULL || !tree_has(&pod->in_queue) ? 0 : tree_rank(&pod->in_queue) + 1;
+	return pod == NULL || !tree_has(&pod->wait->in_queue) ? 0
+							      : tree_rank(&pod->wait->in_queue) + 1;
 }

@@ -87,7 +87,7 @@ static uint64_t gen_of(const struct sched *sched) { return sched->load_gen + sch
 static bool holds(struct sched *sched, struct keep *keep)
 {
 	struct pod *pod = keep->pod;
-	struct node *node = map_find(sched->node_by_name, pod->nominated);
+	struct node *node = map_find(sched->node_by_name, pod->wait->nominated);
 	bool is_new = keep->checked_gen != gen_of(sched);
 	if (!is_new && sched->now_ms < keep->check_ms)
 		return true;
@@ -126,11 +126,12 @@ static bool give_up_one(struct sched *sched, struct sched_decision *ret)
 		struct pod *pod = keep->pod;
 		if (holds(sched, keep))
 			continue;
-		pod->vain_count += keep->has_victims;
-		pod->again_ms = sched->now_ms + (FIRST_AGAIN_MS << min_i64(pod->vain_count, 10));
+		pod->wait->vain_count += keep->has_victims;
+		pod->wait->again_ms =
+			sched->now_ms + (FIRST_AGAIN_MS << min_i64(pod->wait->vain_count, 10));
 		keep_free(pod);
 		nominate_set(sched, pod, STR(""));
-		pod->told_hash = 0; // it waits for other reasons now
+		pod->wait->told_hash = 0; // it waits for other reasons now
 		pod_tell(sched, pod);
 		if (pod->member == NULL || gang_of(pod)->asking.kept_count == 0) // once for all
 			put_off(sched, pod, sched->now_ms + FIRST_AGAIN_MS);
@@ -219,11 +220,11 @@ static void mark_all(struct sched *sched, const struct pod *pod, const struct ch
 
 static void keep_for(struct sched *sched, struct pod *pod, struct node *node, bool has_victims)
 {
-	if (pod->keep != NULL)
+	if (pod->wait->keep != NULL)
 		keep_free(pod);
 	nominate_set(sched, pod, node->name);
 	keep_new(sched, pod, true);
-	pod->keep->has_victims = has_victims;
+	pod->wait->keep->has_victims = has_victims;
 	core_touch(sched, node); // equals that were nominated there go behind it
 }
 
@@ -234,7 +235,7 @@ static void lend_kept(struct sched *sched, struct pod *pod, struct sched_decisio
 		(void)decide_collect(sched, pod, &facts);
 	decide_lend(sched, pod, &facts, ret);
 	ret->verb = SCHED_NOMINATE;
-	ret->node = pod->nominated;
+	ret->node = pod->wait->nominated;
 }
 
 static void lend_victims(struct sched *sched, size_t count, struct sched_decision *ret)
@@ -263,7 +264,8 @@ static void decide_gang(struct sched *sched, const struct gang_choice *choice,
 	for (size_t i = 0; i < choice->count; i++) {
 		keep_for(sched, choice->pods[i], choice->nodes[i], count > 0);
 		if (i > 0)
-			link_add(&sched->preempt->telling, &choice->pods[i]->keep->in_telling);
+			link_add(&sched->preempt->telling,
+				 &choice->pods[i]->wait->keep->in_telling);
 	}
 	lend_kept(sched, first, ret);
 	lend_victims(sched, count, ret);
@@ -294,20 +296,20 @@ static int64_t due_ms(const struct sched *sched, const struct again *again)
 // Who has a node kept, or asked in vain too often, does not stand before its equals.
 static bool may_take_turn(const struct pod *pod)
 {
-	return pod->keep == NULL && pod->vain_count < VAIN_MAX;
+	return pod->wait->keep == NULL && pod->wait->vain_count < VAIN_MAX;
 }
 
 static struct pod *first_with_turn(const struct shape *shape)
 {
 	struct tree_node *at = tree_first(&shape->waiting);
-	while (at != NULL && !may_take_turn(LINK_OF(at, struct pod, in_shape)))
+	while (at != NULL && !may_take_turn(POD_OF(at, in_shape)))
 		at = tree_next(at);
-	return at == NULL ? NULL : LINK_OF(at, struct pod, in_shape);
+	return at == NULL ? NULL : POD_OF(at, in_shape);
 }
 
 bool preempt_may_ask(const struct pod *pod)
 {
-	return pod->is_ours && !pod->stay.never_preempts && pod->vain_count < VAIN_MAX &&
+	return pod->is_ours && !pod->stay.never_preempts && pod->wait->vain_count < VAIN_MAX &&
 	       !queueing_is_blocked(pod);
 }
 
@@ -318,12 +320,12 @@ struct turn {
 
 static void stand(struct sched *sched, struct turn *turn, struct pod *pod)
 {
-	if (pod == NULL || pod->keep != NULL || !preempt_may_ask(pod) ||
+	if (pod == NULL || pod->wait->keep != NULL || !preempt_may_ask(pod) ||
 	    !(pod_has_lower(sched, pod->key.priority) || queues_are_used(sched->queueing->queues)))
 		return;
 	int64_t at_ms = max_i64(due_ms(sched, again_of(pod)),
 				pod->since_ms + sched->preempt->rules.delay_ms);
-	at_ms = max_i64(at_ms, pod->again_ms);
+	at_ms = max_i64(at_ms, pod->wait->again_ms);
 	if (at_ms > sched->now_ms)
 		turn->next_ms = min_i64(turn->next_ms, at_ms);
 	else if (turn->pod == NULL || queueing_cmp(sched, pod, turn->pod) < 0)
@@ -336,13 +338,12 @@ static struct turn find_turn(struct sched *sched)
 	for (struct link *at = sched->parked.next; at != &sched->parked; at = at->next)
 		stand(sched, &turn, first_with_turn(LINK_OF(at, struct shape, in_parked)));
 	for (struct link *at = sched->held.next; at != &sched->held; at = at->next)
-		stand(sched, &turn, LINK_OF(at, struct pod, in_place));
+		stand(sched, &turn, POD_OF(at, in_place));
 	const struct link *gangs = &sched->gangs->parked;
 	for (const struct link *at = gangs->next; at != gangs; at = at->next) {
 		const struct gang *gang = LINK_OF((uintptr_t)at, struct gang, in_parked);
 		if (gang->why.code == SCHED_CODE_GANG_DOES_NOT_FIT && gang->asking.kept_count == 0)
-			stand(sched, &turn,
-			      LINK_OF(tree_first(&gang->waiting), struct pod, in_shape));
+			stand(sched, &turn, POD_OF(tree_first(&gang->waiting), in_shape));
 	}
 	return turn;
 }
@@ -482,7 +483,7 @@ void sched_evict_failed(struct sched *sched, struct str uid, int64_t now_ms)
 
 static size_t count_leaving(const struct sched *sched, const struct pod *pod)
 {
-	const struct node *node = map_find(sched->node_by_name, pod->nominated);
+	const struct node *node = map_find(sched->node_by_name, pod->wait->nominated);
 	const struct link *head = node == NULL ? NULL : &node->pods;
 	size_t count = 0;
 	for (const struct link *at = head == NULL ? NULL : head->next; at != head; at = at->next)
@@ -498,7 +499,7 @@ void preempt_note(const struct sched *sched, const struct pod *pod, struct sched
 			(int64_t)count_leaving(sched, pod);
 	else if (is_held && is_on(sched) && pod->stay.never_preempts)
 		(void)facts_add(facts, SCHED_CODE_PREEMPTION_NEVER, 0);
-	else if (pod->vain_count >= VAIN_MAX)
+	else if (pod->wait->vain_count >= VAIN_MAX)
 		(void)facts_add(facts, SCHED_CODE_PREEMPTION_VAIN, 0);
 }
 
@@ -509,8 +510,8 @@ bool sched_preempt_explain(const struct sched *sched, struct str namespace_, str
 	if (pod == NULL)
 		return false;
 	*ret = (struct sched_preempt_view){ .leaving_count = 0 };
-	if (pod->keep != NULL) {
-		ret->kept_node = pod->nominated;
+	if (pod->wait->keep != NULL) {
+		ret->kept_node = pod->wait->nominated;
 		ret->leaving_count = count_leaving(sched, pod);
 	}
 	if (pod->fate != NULL)

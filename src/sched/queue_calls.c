@@ -286,7 +286,7 @@ static const char *check_queue(const struct queue *queue)
 	for (const struct link *at = queue->pods.next; at != &queue->pods; at = at->next) {
 		const struct pod *pod = LINK_OF((uintptr_t)at, struct pod, in_home);
 		used_parts += pod->node != NULL ? pod->shape->gpu_parts : 0;
-		wanted_parts += tree_has(&pod->in_queue) ? pod->shape->gpu_parts : 0;
+		wanted_parts += tree_has(&pod->wait->in_queue) ? pod->shape->gpu_parts : 0;
 		if (pod->queue != queue || pod->shape->queue != queue)
 			return "a pod is in another queue than its shape";
 	}

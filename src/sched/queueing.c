@@ -46,7 +46,7 @@ void queueing_leave(struct sched *sched, struct pod *pod)
 {
 	struct queue *queue = pod->queue;
 	struct queue_user *user = pod->user;
-	ASSERT(!tree_has(&pod->in_queue));
+	ASSERT(!tree_has(&pod->wait->in_queue));
 	link_drop(&pod->in_home);
 	pod->queue = NULL;
 	pod->user = NULL;
@@ -173,10 +173,10 @@ static void score(struct sched *sched, struct pod *pod)
 	pod->key.score = 0;
 	if (!queueing_factors(sched, pod, values, &pod->key.score))
 		return;
-	pod->scored_ms = sched->now_ms;
-	if (link_is_in(&pod->in_scored))
-		link_drop(&pod->in_scored);
-	link_add(&queueing->scored, &pod->in_scored);
+	pod->wait->scored_ms = sched->now_ms;
+	if (link_is_in(&pod->wait->in_scored))
+		link_drop(&pod->wait->in_scored);
+	link_add(&queueing->scored, &pod->wait->in_scored);
 }
 
 void queueing_enter(struct sched *sched, struct pod *pod)
@@ -184,18 +184,18 @@ void queueing_enter(struct sched *sched, struct pod *pod)
 	struct queueing *queueing = sched->queueing;
 	queueing->queues->now_ms = sched->now_ms;
 	score(sched, pod);
-	tree_insert(&pod->queue->waiting, &pod->in_queue, &pod->key);
+	tree_insert(&pod->queue->waiting, &pod->wait->in_queue, &pod->key);
 	queue_want(queueing->queues, pod->queue, pod->shape->gpu_parts);
 }
 
 void queueing_exit(struct sched *sched, struct pod *pod)
 {
-	if (!tree_has(&pod->in_queue))
+	if (!tree_has(&pod->wait->in_queue))
 		return;
-	tree_remove(&pod->queue->waiting, &pod->in_queue);
+	tree_remove(&pod->queue->waiting, &pod->wait->in_queue);
 	queue_want(sched->queueing->queues, pod->queue, -pod->shape->gpu_parts);
-	if (link_is_in(&pod->in_scored))
-		link_drop(&pod->in_scored);
+	if (link_is_in(&pod->wait->in_scored))
+		link_drop(&pod->wait->in_scored);
 }
 
 void queueing_forget_avoided(const struct sched *sched, const struct node *node)
@@ -204,9 +204,9 @@ void queueing_forget_avoided(const struct sched *sched, const struct node *node)
 	for (size_t i = 0; i < queues->order_count; i++) {
 		struct tree_node *at = tree_first(&queues->order[i]->waiting);
 		for (; at != NULL; at = tree_next(at)) {
-			struct pod *pod = LINK_OF(at, struct pod, in_queue);
-			if (pod->avoid == node)
-				pod->avoid = NULL;
+			struct pod *pod = POD_OF(at, in_queue);
+			if (pod->wait->avoid == node)
+				pod->wait->avoid = NULL;
 		}
 	}
 }
@@ -365,8 +365,7 @@ void queueing_deactivate(struct sched *sched, struct shape *shape)
 
 void queueing_park(struct sched *sched, struct shape *shape)
 {
-	struct queue *blocker =
-		blocker_of(LINK_OF(tree_first(&shape->waiting), struct pod, in_shape));
+	struct queue *blocker = blocker_of(POD_OF(tree_first(&shape->waiting), in_shape));
 	(void)sched;
 	if (blocker != NULL && !link_is_in(&shape->in_blocked))
 		link_add(&blocker->blocked, &shape->in_blocked);
@@ -483,7 +482,7 @@ static void rescore(struct sched *sched, struct pod *pod)
 		return;
 	int64_t new_score = pod->key.score;
 	pod->key = old_key;
-	tree_remove(&pod->queue->waiting, &pod->in_queue);
+	tree_remove(&pod->queue->waiting, &pod->wait->in_queue);
 	bool was_active = tree_has(&pod->shape->active);
 	if (is_in_shape && was_active)
 		queueing_deactivate(sched, pod->shape);
@@ -494,10 +493,10 @@ static void rescore(struct sched *sched, struct pod *pod)
 	pod->key.score = new_score;
 	if (is_in_gang)
 		gang_add_waiting(sched, pod);
-	tree_insert(&pod->queue->waiting, &pod->in_queue, &pod->key);
+	tree_insert(&pod->queue->waiting, &pod->wait->in_queue, &pod->key);
 	if (is_in_shape && was_active)
 		queueing_activate(sched, pod->shape);
-	if (pod->head != NULL)
+	if (pod->wait->head != NULL)
 		reserve_leave(sched, pod);
 	sched->are_heads_stale = true;
 }
@@ -513,8 +512,8 @@ void queueing_tick(struct sched *sched)
 	queues_settle(queueing->queues);
 	wake_eased(sched);
 	for (int i = 0; i < RESCORES_A_TURN && !link_is_empty(scored); i++) {
-		struct pod *pod = LINK_OF(scored->next, struct pod, in_scored);
-		if (sched->now_ms - pod->scored_ms < SCORE_FRESH_MS)
+		struct pod *pod = POD_OF(scored->next, in_scored);
+		if (sched->now_ms - pod->wait->scored_ms < SCORE_FRESH_MS)
 			break;
 		rescore(sched, pod);
 	}

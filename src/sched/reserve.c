@@ -162,7 +162,7 @@ static void stand_in_line(struct sched *sched, struct lines *lines, struct pod *
 // Of a gang the first that waits stands for all.
 static struct pod *first_of(const struct gang *gang)
 {
-	return LINK_OF(tree_first(&gang->waiting), struct pod, in_shape);
+	return POD_OF(tree_first(&gang->waiting), in_shape);
 }
 
 static void gather_gangs(struct sched *sched, struct lines *lines)
@@ -187,12 +187,12 @@ static void gather(struct sched *sched, struct lines *lines)
 		const struct shape *shape = LINK_OF(at, struct shape, in_parked);
 		struct tree_node *node = tree_first(&shape->waiting);
 		for (size_t i = 0; i < sched->heads_per_pool && node != NULL; i++) {
-			stand_in_line(sched, lines, LINK_OF(node, struct pod, in_shape));
+			stand_in_line(sched, lines, POD_OF(node, in_shape));
 			node = tree_next(node);
 		}
 	}
 	for (struct link *at = sched->held.next; at != &sched->held; at = at->next)
-		stand_in_line(sched, lines, LINK_OF(at, struct pod, in_place));
+		stand_in_line(sched, lines, POD_OF(at, in_place));
 }
 
 void reserve_release(struct sched *sched, struct head *head)
@@ -211,7 +211,7 @@ static void free_head(struct sched *sched, size_t head_no)
 {
 	struct head *head = sched->heads[head_no];
 	reserve_release(sched, head);
-	head->pod->head = NULL;
+	head->pod->wait->head = NULL;
 	drop_starts(head);
 	free(head);
 	sched->head_count--;
@@ -230,9 +230,10 @@ static void add_head(struct sched *sched, struct pod *pod)
 		free_head(sched, SCHED_HEADS_MAX - 1);
 	memmove(&sched->heads[at + 1], &sched->heads[at],
 		(sched->head_count - at) * sizeof(struct head *));
-	pod->head = core_alloc(1, sizeof *pod->head);
-	*pod->head = (struct head){ .pod = pod, .gang = gang_of(pod), .start_ms = SCHED_NEVER_MS };
-	sched->heads[at] = pod->head;
+	pod->wait->head = core_alloc(1, sizeof *pod->wait->head);
+	*pod->wait->head =
+		(struct head){ .pod = pod, .gang = gang_of(pod), .start_ms = SCHED_NEVER_MS };
+	sched->heads[at] = pod->wait->head;
 	sched->head_count++;
 }
 
@@ -259,7 +260,7 @@ static void elect(struct sched *sched)
 	}
 	for (size_t i = 0; i < lines.count; i++) {
 		for (size_t k = 0; k < lines.items[i].count; k++) {
-			if (lines.items[i].pods[k]->head == NULL)
+			if (lines.items[i].pods[k]->wait->head == NULL)
 				add_head(sched, lines.items[i].pods[k]);
 		}
 	}
@@ -343,7 +344,7 @@ void reserve_parked(struct sched *sched, const struct pod *pod)
 	size_t count = 0;
 	bool is_unfit = pod->member != NULL ? gang_of(pod)->unfit_gen == sched->gen
 					    : pod->shape->unfit_gen == sched->gen;
-	if (pod->head != NULL || is_unfit || queueing_is_blocked(pod))
+	if (pod->wait->head != NULL || is_unfit || queueing_is_blocked(pod))
 		return;
 	for (size_t i = 0; i < sched->head_count; i++) {
 		const struct pod *head = sched->heads[i]->pod;
@@ -359,10 +360,10 @@ void reserve_parked(struct sched *sched, const struct pod *pod)
 
 void reserve_leave(struct sched *sched, struct pod *pod)
 {
-	if (pod->head == NULL)
+	if (pod->wait->head == NULL)
 		return;
 	size_t head_no = 0;
-	while (sched->heads[head_no] != pod->head)
+	while (sched->heads[head_no] != pod->wait->head)
 		head_no++;
 	free_head(sched, head_no);
 	sched->are_heads_stale = true;
@@ -462,7 +463,7 @@ const char *reserve_check(const struct sched *sched)
 	for (size_t i = 0; i < sched->head_count; i++) {
 		const struct head *head = sched->heads[i];
 		const struct node *node;
-		if (head->pod->head != head || head->pod->state != SCHED_STATE_WAITING)
+		if (head->pod->wait->head != head || head->pod->state != SCHED_STATE_WAITING)
 			return "a reservation is for a pod that does not wait";
 		if (i > 0 && !queueing_order_moves(sched) &&
 		    !is_before(sched, sched->heads[i - 1]->pod, head->pod))

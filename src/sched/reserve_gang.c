@@ -297,7 +297,7 @@ static void aim_at(struct sched *sched, struct head *head, size_t head_no, struc
 	add_dim(ret, DIM_PODS);
 	for (struct tree_node *at = tree_first(&gang->waiting); at != NULL && need > 0;
 	     at = tree_next(at), need--)
-		add_need(ret, LINK_OF(at, struct pod, in_shape)->shape);
+		add_need(ret, POD_OF(at, in_shape)->shape);
 	ret->spots = core_alloc(sched->slot_count, sizeof *ret->spots);
 }
 

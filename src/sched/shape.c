@@ -296,7 +296,7 @@ void shape_add_pod(struct sched *sched, struct pod *pod)
 	bool was_active = tree_has(&shape->active);
 	if (was_active)
 		queueing_deactivate(sched, shape);
-	tree_insert(&shape->waiting, &pod->in_shape, &pod->key);
+	tree_insert(&shape->waiting, &pod->wait->in_shape, &pod->key);
 	if (was_active || !link_is_in(&shape->in_parked))
 		shape_activate(sched, shape);
 }
@@ -307,9 +307,9 @@ void shape_drop_pod(struct sched *sched, struct pod *pod)
 	bool was_active = tree_has(&shape->active);
 	if (was_active)
 		queueing_deactivate(sched, shape);
-	if (shape->cursor == &pod->in_shape)
-		shape->cursor = tree_next(&pod->in_shape);
-	tree_remove(&shape->waiting, &pod->in_shape);
+	if (shape->cursor == &pod->wait->in_shape)
+		shape->cursor = tree_next(&pod->wait->in_shape);
+	tree_remove(&shape->waiting, &pod->wait->in_shape);
 	if (was_active)
 		shape_activate(sched, shape);
 	bool is_idle = tree_count(&shape->waiting) == 0 && link_is_in(&shape->in_parked);
@@ -322,11 +322,11 @@ void shape_drop_pod(struct sched *sched, struct pod *pod)
 void shape_move_pod(struct pod *pod, int64_t score)
 {
 	struct shape *shape = pod->shape;
-	if (shape->cursor == &pod->in_shape)
-		shape->cursor = tree_next(&pod->in_shape);
-	tree_remove(&shape->waiting, &pod->in_shape);
+	if (shape->cursor == &pod->wait->in_shape)
+		shape->cursor = tree_next(&pod->wait->in_shape);
+	tree_remove(&shape->waiting, &pod->wait->in_shape);
 	pod->key.score = score;
-	tree_insert(&shape->waiting, &pod->in_shape, &pod->key);
+	tree_insert(&shape->waiting, &pod->wait->in_shape, &pod->key);
 }
 
 void shape_tell(struct sched *sched, struct shape *shape)

@@ -271,7 +271,8 @@ static void note_kept(const struct trial *trial, struct queue_claim *claim)
 	}
 	for (const struct link *at = keeps->next; at != keeps; at = at->next) {
 		const struct pod *kept = LINK_OF((uintptr_t)at, struct keep, in_keeps)->pod;
-		const struct node *node = map_find(trial->sched->node_by_name, kept->nominated);
+		const struct node *node =
+			map_find(trial->sched->node_by_name, kept->wait->nominated);
 		const struct link *head = node == NULL ? NULL : &node->pods;
 		for (const struct link *k = head == NULL ? NULL : head->next; k != head;
 		     k = k->next) {

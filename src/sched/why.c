@@ -62,7 +62,7 @@ bool sched_why_get(struct sched *sched, struct str uid, struct sched_why *ret)
 	if (pod == NULL || pod->node == NULL)
 		return false;
 	const struct why *brief = &pod->why;
-	bool is_kept = str_eq(pod->nominated, pod->node->name);
+	bool is_kept = str_eq(pod->wait->nominated, pod->node->name);
 	*ret = (struct sched_why){ .term = is_kept ? "kept" : brief->term };
 	if (is_kept)
 		return true;

@@ -1,5 +1,5 @@
-"""Whole GPUs by dynamic resource allocation on one node, with the cluster's own scheduler and a real kubelet: a pod gets
-exactly the devices of its claim, also over kill -9 of the agent and restarts of the kubelet, and all of it is billed."""
+"""GPUs and MIG devices by dynamic resource allocation on one node, with the cluster's own scheduler, ours, and a real kubelet:
+a pod gets exactly the devices of its claim, also over kill -9 of the agent and restarts of the kubelet, and all of it is billed."""
 import json
 import re
 
@@ -14,9 +14,12 @@ AGENT = "system:serviceaccount:gpuaas-system:gpuaas-agent"
 def dra(cluster):
     """node1 gives its GPUs to claims, the others as before."""
     with installed(cluster, {"agent": {"dra": {"nodes": [NODE], "extendedResourceName": "example.com/gpu"}}}, NAMESPACE):
-        for name, count in (("one", 1), ("rest", 6), ("five", 5), ("foreign", 1)):
-            expression = "device.driver.matches('nic')" if name == "foreign" else f"device.attributes['{DRIVER}'].architecture == 'ampere'"
-            request = {"deviceClassName": DRIVER, "count": count, "selectors": [{"cel": {"expression": expression}}]}
+        attributes = f"device.attributes['{DRIVER}']"
+        for name, count in (("one", 1), ("rest", 6), ("five", 5), ("foreign", 1), ("3g.40gb", 1), ("1g.10gb", 1)):
+            expression = {"foreign": "device.driver.matches('nic')", "3g.40gb": f"{attributes}.profile == '3g.40gb'",
+                          "1g.10gb": f"{attributes}.profile == '1g.10gb'"}.get(name, f"{attributes}.architecture == 'ampere'")
+            request = {"deviceClassName": "mig.gpuaas.io" if name[0].isdigit() else DRIVER, "count": count,
+                       "selectors": [{"cel": {"expression": expression}}]}
             cluster.apply(json.dumps({
                 "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate",
                 "metadata": {"name": name, "namespace": NAMESPACE},
@@ -28,6 +31,8 @@ def pod(cluster, name, template="one", gpus=1, ours=False, **resources):
     container = {"name": "main", "image": "testbed.local/gpuaas-workload:dev",
                  "args": ["--seconds", "3600", "--memory-mib", "512", "--util-milli", "300", "--gpus", str(gpus)],
                  "resources": resources or {"claims": [{"name": "gpu"}]}}
+    if template[0].isdigit():  # the workload runs on whole GPUs
+        container.update(image="testbed.local/busybox:1", args=["sh", "-c", "ls /dev/nvidia-caps /run/gpuaas-emu; exec sleep 3600"])
     spec = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "containers": [container]}
     if ours:
         spec["schedulerName"] = "gpuaas"
@@ -49,13 +54,13 @@ def full_slice(cluster):
 def granted(cluster, name):
     """UUIDs that the container itself sees; a kubelet that has just begun does not know it yet."""
     return wait_for(f"{name} tells its devices", lambda: set(re.findall(
-        r"GPU-[0-9a-f-]{36}", cluster.kubectl("-n", NAMESPACE, "logs", name, check=False))))
+        r"(?:GPU|MIG)-[0-9a-f-]{36}", cluster.kubectl("-n", NAMESPACE, "logs", name, check=False))))
 
 
 def allocated(cluster, name):
     claims = cluster.json("-n", NAMESPACE, "get", "resourceclaims")["items"]
     mine = next(c for c in claims if any(r["name"] == name for r in c["status"].get("reservedFor", [])))
-    return {"GPU" + r["device"][3:] for r in mine["status"]["allocation"]["devices"]["results"]}
+    return {r["device"][:3].upper() + r["device"][3:] for r in mine["status"]["allocation"]["devices"]["results"]}
 
 
 def files(cluster):
@@ -247,3 +252,50 @@ def test_a_refused_bind_takes_the_allocation_back(dra):
     dra.wait_phase(NAMESPACE, "our-refused", ("Running",), 90)
     assert granted(dra, "our-refused") == allocated(dra, "our-refused")
     dra.kubectl("-n", NAMESPACE, "delete", "pod", "our-refused")
+
+
+@pytest.fixture
+def parts(dra):
+    """GPU 0 in parts: profile -> what the slice says of the device."""
+    for line in ("on", "create 3g.40gb 0", "create 1g.10gb 4"):
+        dra.control(NODE, f"mig 0 {line}")
+
+    def found():
+        devices = [d for d in the_slice(dra)["spec"]["devices"] if d["attributes"]["type"]["string"] == "mig"]
+        by_profile = {d["attributes"]["profile"]["string"]: d for d in devices}
+        return len(the_slice(dra)["spec"]["devices"]) == 9 and set(by_profile) == {"3g.40gb", "1g.10gb"} and by_profile
+
+    yield wait_for("its parts in the slice", found)
+    dra.kubectl("-n", NAMESPACE, "delete", "pod", "--all")
+    wait_for("no file is left", lambda: not files(dra))
+    dra.control(NODE, "restore 0")
+    dra.control(NODE, "mig 0 destroy all")
+    dra.control(NODE, "mig 0 off")
+    wait_for("whole again", lambda: full_slice(dra))
+
+
+def test_mig_devices(dra, parts):
+    """By both schedulers: each pod gets its instance with its capabilities, and pays its slices."""
+    uuid = {profile: d["attributes"]["uuid"]["string"] for profile, d in parts.items()}
+    parent = {d["attributes"]["parentUUID"]["string"] for d in parts.values()}
+    assert parts["1g.10gb"]["capacity"]["memory"]["value"].endswith("Mi") and len(parent) == 1
+    pod(dra, "their-slice", "1g.10gb")
+    pod(dra, "our-slice", "3g.40gb", ours=True)
+    for name, profile in (("their-slice", "1g.10gb"), ("our-slice", "3g.40gb")):
+        dra.wait_phase(NAMESPACE, name, ("Running",))
+        assert granted(dra, name) == allocated(dra, name) == {uuid[profile]}
+        assert len(re.findall(r"nvidia-cap\d+", dra.kubectl("-n", NAMESPACE, "logs", name))) == 2
+    pod(dra, "our-late-slice", "1g.10gb", ours=True)
+    wait_for("it says why", lambda: "ResourceClaimUnsatisfied" in reason(dra, "our-late-slice"))
+    dra.kill_agent(NODE)
+    dra.kubectl("-n", NAMESPACE, "delete", "pod", "their-slice")
+    dra.wait_phase(NAMESPACE, "our-late-slice", ("Running",))
+    assert granted(dra, "our-late-slice") == {uuid["1g.10gb"]}
+    part = next(m for d in dra.json("get", "gpunode", NODE)["status"]["devices"] for m in d.get("mig", []) if m["profile"] == "3g.40gb")
+    dra.control(NODE, f"xid 0 48 {part['gpuInstance']} {part['computeInstance']}")
+    wait_for("its taint alone", lambda: [d["attributes"]["uuid"]["string"] for d in the_slice(dra)["spec"]["devices"]
+                                         if d.get("taints")] == [uuid["3g.40gb"]])
+    wanted = {("their-slice", "1g.10gb", 1, 7), ("our-slice", "3g.40gb", 3, 7), ("our-late-slice", "1g.10gb", 1, 7)}
+    wait_for("all is billed by slices", lambda: {
+        (e["pod"], e["profile"], e["share"]["num"], e["share"]["den"]) for e in dra.events(NAMESPACE, "bound")
+        if e.get("profile") and {e["gpu"]} == parent} == wanted, 90)

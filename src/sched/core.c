@@ -8,6 +8,7 @@
 #include "sched/stock.h"
 #include "sched/victims.h"
 #include "sched/weigh.h"
+#include "sched/window_book.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -151,6 +152,7 @@ void sched_free(struct sched *sched)
 	void *value;
 	for (size_t i = 0; map_next(sched->pod_by_uid, &i, &key, &value);)
 		sched_pod_remove(sched, key);
+	windows_free(sched);
 	for (uint32_t slot = 0; slot < sched->slot_count; slot++) {
 		struct node *node = sched->nodes[slot];
 		if (node == NULL)
@@ -278,6 +280,7 @@ void core_node_release(struct sched *sched, struct node *node)
 				sched->touched[i] = sched->touched[--sched->touched_count];
 		}
 	}
+	windows_drop_node(sched, node);
 	queueing_forget_avoided(sched, node);
 	reserve_drop_node(sched, node);
 	(void)map_remove(sched->node_by_name, node->name);

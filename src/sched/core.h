@@ -33,9 +33,10 @@ struct node {
 	uint64_t hold_stamp; // of the last change of its devices and of what is held of them
 	struct device *devices;
 	size_t device_count, device_cap, present_count;
-	struct link pods;      // on this node, by on_node
-	struct link nominated; // waiting pods that it is kept for, by in_nominated
-	struct head *reserved; // for whom it is kept; NULL: nobody
+	struct link pods;            // on this node, by on_node
+	struct link nominated;       // waiting pods that it is kept for, by in_nominated
+	struct head *reserved;       // for whom it is kept; NULL: nobody
+	struct window_part *windows; // that lie on it
 };
 
 struct priority {
@@ -69,7 +70,8 @@ struct sched {
 	struct forecast *forecast;
 	struct learn *learned; // how long pods ran; NULL: nothing is learned
 	struct preempt *preempt;
-	struct slices *slices; // reserved for tenants; NULL: none yet
+	struct slices *slices;   // reserved for tenants; NULL: none yet
+	struct windows *windows; // the same for a time; NULL: none yet
 	struct loads *loads;
 	int64_t now_ms;
 	size_t heads_per_pool, head_count;

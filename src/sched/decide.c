@@ -8,6 +8,7 @@
 #include "sched/queueing.h"
 #include "sched/stock.h"
 #include "sched/victims.h"
+#include "sched/window_book.h"
 
 static void wake_due(struct sched *sched)
 {
@@ -49,7 +50,8 @@ static bool may_fit(struct sched *sched, struct shape *shape)
 		if (shape_is_static_fit(shape, node->slot) && filter_has_room(sched, shape, node) &&
 		    (preempt_kept(sched, shape, node, NULL) != NULL ||
 		     reserve_allows(sched, first_pod(shape), node) ||
-		     tree_find_short(&shape->waiting, reserve_window_s(sched, node)) != NULL))
+		     tree_find_short(&shape->waiting,
+				     reserve_window_s(sched, first_pod(shape), node)) != NULL))
 			return true;
 	}
 	return false;
@@ -256,9 +258,11 @@ static struct pod *pick(struct sched *sched, struct shape *shape, struct node **
 		for (size_t k = 0; (node = reserve_node(sched->heads[i], k)) != NULL; k++) {
 			if (shape_is_static_fit(shape, node->slot) &&
 			    filter_has_room(sched, shape, node))
-				most_s = max_i64(most_s, reserve_window_s(sched, node));
+				most_s = max_i64(most_s, reserve_window_s(sched, pod, node));
 		}
 	}
+	if (*ret_node == NULL)
+		most_s = max_i64(most_s, windows_most_s(sched, pod));
 	struct tree_node *found = tree_find_short(&shape->waiting, most_s);
 	if (*ret_node != NULL || found == NULL || found == &pod->wait->in_shape)
 		return pod;
@@ -296,7 +300,7 @@ static void put_seconds(const struct sched *sched, const struct pod *pod, struct
 {
 	for (size_t i = 0; i < facts->count; i++) {
 		struct sched_fact *fact = &facts->items[i];
-		if (fact->code != SCHED_CODE_RESERVED)
+		if (fact->code != SCHED_CODE_RESERVED && fact->code != SCHED_CODE_WINDOW)
 			continue;
 		fact->need = pod->key.duration_s > 0 ? pod->key.duration_s : -1;
 		if (fact->have >= 0)
@@ -429,6 +433,7 @@ bool sched_next(struct sched *sched, int64_t now_ms, struct sched_decision *ret)
 	loads_expire(sched);
 	wake_due(sched);
 	deadline_tick(sched);
+	windows_tick(sched);
 	do {
 		if (try_all(sched, ret) || tell_pod(sched, ret) || tell_shape(sched, ret) ||
 		    gang_expire_next(sched, ret) || preempt_next(sched, ret))
@@ -443,6 +448,7 @@ int64_t sched_wake_ms(const struct sched *sched)
 	wake_ms = min_i64(wake_ms, gang_expire_wake_ms(sched));
 	wake_ms = min_i64(wake_ms, preempt_wake_ms(sched));
 	wake_ms = min_i64(wake_ms, deadline_wake_ms(sched));
+	wake_ms = min_i64(wake_ms, windows_wake_ms(sched));
 	for (const struct link *at = sched->backoff.next; at != &sched->backoff; at = at->next)
 		wake_ms = min_i64(wake_ms, POD_OF((uintptr_t)at, in_place)->wait->retry_ms);
 	for (const struct link *at = sched->parked.next; at != &sched->parked; at = at->next) {

@@ -3,6 +3,7 @@
 #include "sched/gang.h"
 #include "sched/hold.h"
 #include "sched/queueing.h"
+#include "sched/window_book.h"
 
 static const struct {
 	const char *name, *next;
@@ -103,7 +104,8 @@ struct sched_reason sched_fact_text(const struct sched *sched, struct str namesp
 	const struct pod *pod = pod_find(sched, namespace_, name);
 	if (pod == NULL)
 		return reason;
-	if (queueing_fact_text(pod, fact, arena, &reason))
+	if (queueing_fact_text(pod, fact, arena, &reason) ||
+	    windows_fact_text(sched, fact, arena, &reason))
 		return reason;
 	const struct sched_spec *spec = pod->shape->spec;
 	if (fact->code == SCHED_CODE_PREEMPTING) {
@@ -244,5 +246,7 @@ const char *sched_check(const struct sched *sched)
 		broken = gang_check(sched);
 	if (broken == NULL)
 		broken = queueing_check(sched);
+	if (broken == NULL)
+		broken = windows_check(sched);
 	return broken == NULL ? reserve_check(sched) : broken;
 }

@@ -42,7 +42,7 @@ void reserve_refresh(struct sched *sched); // touches nodes where more may be al
 // Whether the pod may use its room on the node, by what is reserved there.
 bool reserve_allows(struct sched *sched, const struct pod *pod, const struct node *node);
 bool reserve_passes(struct sched *sched, const struct pod *pod);
-int64_t reserve_window_s(const struct sched *sched, const struct node *node);
+int64_t reserve_window_s(const struct sched *sched, const struct pod *pod, const struct node *node);
 int64_t reserve_wake_ms(const struct sched *sched);
 int64_t reserve_end_ms(const struct pod *pod, int64_t now_ms); // expected, after now
 const char *reserve_check(const struct sched *sched);

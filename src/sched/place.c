@@ -6,12 +6,14 @@
 #include "sched/hold.h"
 #include "sched/parts.h"
 #include "sched/weigh.h"
+#include "sched/window_book.h"
 
 #include <stdlib.h>
 
 enum {
 	KEY_AVOIDED,
 	KEY_PREFERENCE,
+	KEY_WINDOW, // of a pod whose tenant has one now: not on its GPUs
 	KEY_GPU_FOR_CPU,
 	KEY_COST, // of a share: what it leaves of its GPU, and the GPU's load
 	KEY_GPU_LEFT_FOR_CPU,
@@ -24,10 +26,15 @@ enum {
 
 static const char *const TERMS[KEYS] = {
 	// as sched_why tells them
-	[KEY_AVOIDED] = "bind_failed",        [KEY_PREFERENCE] = "preference",
-	[KEY_GPU_FOR_CPU] = "has_gpus",       [KEY_COST] = "cost",
-	[KEY_GPU_LEFT_FOR_CPU] = "gpus_left", [KEY_ASLEEP] = "asleep",
-	[KEY_GPU_LEFT] = "gpus_left",         [KEY_GPU_ALL] = "gpus_of_node",
+	[KEY_AVOIDED] = "bind_failed",
+	[KEY_PREFERENCE] = "preference",
+	[KEY_WINDOW] = "window",
+	[KEY_GPU_FOR_CPU] = "has_gpus",
+	[KEY_COST] = "cost",
+	[KEY_GPU_LEFT_FOR_CPU] = "gpus_left",
+	[KEY_ASLEEP] = "asleep",
+	[KEY_GPU_LEFT] = "gpus_left",
+	[KEY_GPU_ALL] = "gpus_of_node",
 	[KEY_CPU_LEFT] = "cpu_left_milli",
 };
 
@@ -65,6 +72,7 @@ static void rate_wishes(const struct check *check, const struct node *node, stru
 	bool is_kept = str_eq(check->pod->wait->nominated, node->name);
 	rating->keys[KEY_AVOIDED] = is_kept ? -1 : check->pod->wait->avoid == node;
 	rating->keys[KEY_PREFERENCE] = -filter_preference(check->shape->spec, node);
+	rating->keys[KEY_WINDOW] = -(int64_t)window_draws(check->sched, check->pod, node);
 }
 
 static int compare(const struct rating *a, const struct rating *b)
@@ -144,7 +152,8 @@ struct node *place_best(const struct check *check)
 	struct shape *shape = check->shape;
 	struct rated best = { NULL, { { 0 } } }, next = { NULL, { { 0 } } };
 	bool has_wishes = shape->spec->preference_count > 0 || check->pod->wait->avoid != NULL ||
-			  sched->soft_taint_count > 0 || check->pod->wait->nominated.len > 0;
+			  sched->soft_taint_count > 0 || check->pod->wait->nominated.len > 0 ||
+			  windows_draw(sched, check->pod);
 	const struct column *gpu = &sched->columns[DIM_GPU];
 	int64_t gpu_count = shape->spec->gpu_count;
 	bool is_shared = shape->spec->share_count > 0;

@@ -373,6 +373,8 @@ void pod_rehome(struct sched *sched, struct pod *pod)
 	if (pod->node != NULL)
 		count_priority(sched, pod->key.priority, -1);
 	swap_shape(sched, pod, &in);
+	if (pod->member != NULL) // what was found for its shape was for another one
+		gang_of(pod)->is_untold = true;
 	pod->key.priority = in.priority;
 	if (pod->node != NULL)
 		count_priority(sched, pod->key.priority, 1);

@@ -78,8 +78,7 @@
 	X(CLAIM_MISSING, "ClaimNotFound", NODE, "mounts a volume claim that is not there",         \
 	  "create the claim")                                                                      \
 	X(CLAIM_UNUSABLE, "ClaimUnusable", NODE,                                                   \
-	  "mounts a claim that lost its volume, is being deleted, is another pod's or of a kind "  \
-	  "not supported",                                                                         \
+	  "mounts a claim that lost its volume, is being deleted, another pod's or unsupported",   \
 	  "use another claim")                                                                     \
 	X(CLAIM_UNBOUND, "ClaimUnbound", NODE, "mounts a claim that has no volume yet",            \
 	  "see the claim's events: it must be bound first")                                        \
@@ -135,6 +134,8 @@
 	X(NOMINATED, "NominatedForOther", NODE,                                                    \
 	  "finds room that is kept for a pod of no lower priority",                                \
 	  "wait until that pod has started")                                                       \
+	X(WINDOW, "ReservedForWindow", NODE, "finds GPUs that a window keeps for another tenant",  \
+	  "set or shorten gpuaas.io/duration, or wait until the window is over")                   \
 	X(LOAD_STALE, "LoadStale", NODE,                                                           \
 	  "was placed while loads of GPUs were unknown or too old to count",                       \
 	  "nothing; if it goes on, see the source of loads and the scheduler's metrics about it")  \

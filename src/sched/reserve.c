@@ -6,6 +6,7 @@
 #include "sched/reserve.h"
 #include "sched/gang.h"
 #include "sched/victims.h"
+#include "sched/window_book.h"
 
 #include "sched/queueing.h"
 
@@ -33,7 +34,10 @@ static void refresh_starts(struct sched *sched, struct head *head)
 		const struct node *node = sched->nodes[slot];
 		bool is_late = head->starts_ms[slot] != FITS_NOW_MS &&
 			       head->starts_ms[slot] <= sched->now_ms;
-		if (sched->load_gens[slot] <= head->load_gen && !is_late)
+		// Time alone takes a node away on which a window begins.
+		bool is_open = head->starts_ms[slot] == FITS_NOW_MS && node != NULL &&
+			       node->windows != NULL;
+		if (sched->load_gens[slot] <= head->load_gen && !is_late && !is_open)
 			continue;
 		head->starts_ms[slot] = node == NULL ? IMPOSSIBLE_MS
 						     : reserve_start_ms(sched, head->pod, node);
@@ -394,6 +398,8 @@ void sched_heads_set(struct sched *sched, size_t per_pool)
 bool reserve_allows(struct sched *sched, const struct pod *pod, const struct node *node)
 {
 	const struct head *head = node->reserved;
+	if (window_against(sched, pod, node) != NULL)
+		return false;
 	if (head == NULL || !is_before(sched, head->pod, pod) ||
 	    (head->pod->stay.never_preempts && preempt_makes_room(sched, pod, node)))
 		return true;
@@ -416,13 +422,17 @@ bool reserve_allows(struct sched *sched, const struct pod *pod, const struct nod
 	return room_has_beside(&room, pod);
 }
 
-// How long a pod behind the head may run on the node until the head starts; 0: not at all.
-int64_t reserve_window_s(const struct sched *sched, const struct node *node)
+// How long a pod like this one, behind the head, may run on the node until the head starts or what
+// is reserved for others is needed; 0: not at all.
+int64_t reserve_window_s(const struct sched *sched, const struct pod *pod, const struct node *node)
 {
 	const struct head *head = node->reserved;
-	if (head == NULL || head->start_ms == SCHED_NEVER_MS || head->start_ms <= sched->now_ms)
+	int64_t most_s = window_most_s(sched, pod, node);
+	if (head == NULL)
+		return most_s;
+	if (head->start_ms == SCHED_NEVER_MS || head->start_ms <= sched->now_ms)
 		return 0;
-	return (head->start_ms - sched->now_ms) / 1000;
+	return min_i64(most_s, (head->start_ms - sched->now_ms) / 1000);
 }
 
 // Others of its shape have found no room; this one may be before the head or short enough.
@@ -438,7 +448,7 @@ bool reserve_passes(struct sched *sched, const struct pod *pod)
 				return true;
 		}
 	}
-	return false;
+	return windows_pass(sched, pod);
 }
 
 size_t sched_reservations(const struct sched *sched, struct sched_reservation *ret, size_t max)

@@ -4,6 +4,7 @@
 // follows reserve.c. It is found anew at most once a second, for it looks at every pod.
 #include "sched/gang.h"
 #include "sched/reserve.h"
+#include "sched/window_book.h"
 
 #include <stdlib.h>
 
@@ -69,13 +70,27 @@ static int64_t need_of(const struct shape *shape, uint32_t dim)
 	return 0;
 }
 
+// How many of them may be there from then on, by what windows keep for others.
+static int64_t count_open(const struct aim *aim, const struct need *need, const struct node *node,
+			  int64_t at_ms)
+{
+	int64_t count = need->count, one = need->shape->spec->gpu_count;
+	if (node->windows == NULL || at_ms == ALL_GONE_MS)
+		return count;
+	const struct tree_node *first = tree_first(&aim->head->gang->waiting);
+	const struct pod *pod = POD_OF((uintptr_t)first, in_shape);
+	while (count > 0 && window_open_ms(aim->sched, pod, count * one, node, at_ms) != at_ms)
+		count--;
+	return count;
+}
+
 // How many equal members fit into the room, which they then have taken.
 static int64_t take_room(const struct aim *aim, const struct need *need, const struct node *node,
-			 int64_t room[DIMS_MAX])
+			 int64_t at_ms, int64_t room[DIMS_MAX])
 {
-	int64_t count = need->count;
 	if (!reserve_could_hold(aim->sched, need->shape, node->slot))
 		return 0;
+	int64_t count = count_open(aim, need, node, at_ms);
 	for (size_t i = 0; i < aim->dim_count; i++) {
 		int64_t one = need_of(need->shape, aim->dims[i]);
 		if (one > 0)
@@ -91,7 +106,7 @@ static int64_t count_room(const struct aim *aim, const struct node *node, int64_
 	int64_t room[DIMS_MAX], sum = 0;
 	room_at(aim, node, at_ms, room);
 	for (size_t i = 0; i < aim->need_count; i++)
-		sum += take_room(aim, &aim->needs[i], node, room);
+		sum += take_room(aim, &aim->needs[i], node, at_ms, room);
 	return sum;
 }
 
@@ -162,7 +177,8 @@ static bool fill_spots(const struct aim *aim, int64_t at_ms, struct head *out)
 		room_at(aim, aim->spots[i].node, at_ms, room);
 		memcpy(before, room, sizeof before);
 		for (size_t k = 0; k < rest.need_count; k++) {
-			int64_t taken = take_room(aim, &rest.needs[k], aim->spots[i].node, room);
+			int64_t taken =
+				take_room(aim, &rest.needs[k], aim->spots[i].node, at_ms, room);
 			rest.needs[k].count -= taken;
 			here += taken;
 		}
@@ -219,8 +235,10 @@ static int compare_times(const void *a, const void *b)
 
 static int64_t *list_ends(struct sched *sched, size_t *ret_count)
 {
-	int64_t *ends_ms = core_alloc(map_count(sched->pod_by_uid), sizeof *ends_ms);
-	size_t count = 0;
+	size_t count = 0, windows = sched->windows == NULL ? 0 : sched->windows->count;
+	int64_t *ends_ms = core_alloc(map_count(sched->pod_by_uid) + windows, sizeof *ends_ms);
+	for (size_t i = 0; i < windows; i++)
+		ends_ms[count++] = max_i64(sched->windows->items[i]->end_ms, sched->now_ms);
 	for (uint32_t slot = 0; slot < sched->slot_count; slot++) {
 		const struct node *node = sched->nodes[slot];
 		const struct link *head = node == NULL ? NULL : &node->pods;

@@ -2,6 +2,7 @@
 // When a pod will fit on a node by the expected ends of the pods there, and what another pod
 // would leave of that room.
 #include "sched/reserve.h"
+#include "sched/window_book.h"
 
 #include <stdlib.h>
 
@@ -194,5 +195,5 @@ int64_t reserve_start_ms(struct sched *sched, const struct pod *head, const stru
 			start_ms = max_i64(start_ms, list[i].end_ms);
 	}
 	free(list);
-	return start_ms;
+	return window_open_ms(sched, head, head->shape->spec->gpu_count, node, start_ms);
 }

@@ -3,6 +3,7 @@
 #include "sched/gang.h"
 #include "sched/hold.h"
 #include "sched/victims.h"
+#include "sched/window_book.h"
 
 static int64_t free_of(const struct sched *sched, uint32_t dim, const struct node *node)
 {
@@ -323,6 +324,12 @@ uint64_t filter_collect(const struct check *check, const struct node *node,
 	if (fails == 0 && !nominate_allows(check, node)) {
 		note(facts, SCHED_CODE_NOMINATED, 0, 0, 0);
 		fails = code_bit(SCHED_CODE_NOMINATED);
+	}
+	const struct window *window = fails == 0 ? window_against(check->sched, check->pod, node)
+						 : NULL;
+	if (window != NULL) {
+		note(facts, SCHED_CODE_WINDOW, window->id, 0, max_i64(window->start_ms, 0));
+		fails = code_bit(SCHED_CODE_WINDOW);
 	}
 	if (fails == 0 && !reserve_allows(check->sched, check->pod, node)) {
 		int64_t start_ms = node->reserved->start_ms; // told in seconds from then on

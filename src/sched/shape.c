@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/hold.h"
 #include "sched/queueing.h"
+#include "sched/window_book.h"
 
 #include <stdlib.h>
 

@@ -2,6 +2,7 @@
 // Invariants of the design, checked from outside of the core with books of its own: what nodes
 // have by the scenario, what pods take by their specs, who holds which device by the decisions.
 #include "sim/check_gang.h"
+#include "sim/check_window.h"
 
 #include <stdlib.h>
 
@@ -163,7 +164,7 @@ static const char *check_order(struct sim *sim, const struct sim_pod *pod)
 
 // ---- reservations: nobody behind a head makes it start later
 
-static int64_t end_of(const struct sim *sim, const struct sim_pod *pod)
+int64_t checker_end_ms(const struct sim *sim, const struct sim_pod *pod)
 {
 	enum { FIRST_MS = 1000, LAST_MS = 1 << 30 };
 	int64_t said_ms = SCHED_NEVER_MS;
@@ -199,7 +200,7 @@ static int64_t missing_at(const struct question *question, int64_t at_ms, struct
 	for (size_t i = 0; map_next(question->sim->pods, &i, &uid, &value);) {
 		const struct sim_pod *pod = value;
 		if (pod != question->without && str_eq(pod->node, question->node) &&
-		    end_of(question->sim, pod) > at_ms)
+		    checker_end_ms(question->sim, pod) > at_ms)
 			left -= amount_in(pod->in.spec, resource);
 	}
 	return need > 0 ? max_i64(need - left, 0) : 0;
@@ -226,7 +227,7 @@ static int64_t start_of(const struct question *question)
 		const struct sim_pod *pod = value;
 		if (!str_eq(pod->node, question->node))
 			continue;
-		int64_t end_ms = end_of(question->sim, pod);
+		int64_t end_ms = checker_end_ms(question->sim, pod);
 		if (end_ms < best_ms && fits_at(question, end_ms))
 			best_ms = end_ms;
 	}
@@ -269,6 +270,8 @@ static const char *check_reservation(struct sim *sim, const struct sim_pod *pod,
 		return NULL;
 	if (head->in.gang != NULL && !checker_gang_is_even(sim, head))
 		return NULL;
+	if (checker_has_window(sim, pod->node)) // the head may have to wait for that
+		return NULL;
 	int64_t count = (int64_t)reservation->pod_count;
 	struct question with = { sim, head, NULL, pod->node, count };
 	struct question without = { sim, head, pod, pod->node, count };
@@ -300,6 +303,8 @@ const char *checker_bind(struct sim *sim, struct sim_pod *pod, const struct sche
 		broken = take_devices(sim, pod, bind);
 	if (broken == NULL)
 		broken = checker_queue(sim, pod);
+	if (broken == NULL)
+		broken = checker_window(sim, pod);
 	if (broken == NULL)
 		broken = check_order(sim, pod);
 	if (broken == NULL)

@@ -4,6 +4,7 @@
 #include "sim/sim.h"
 
 #include "feed/feed_queue.h"
+#include "feed/feed_window.h"
 
 #include <stdlib.h>
 
@@ -27,6 +28,10 @@ err_status apply_tenant(struct sim *sim, const struct sim_object *object, struct
 	struct sched_queue_in *in = ARENA_NEW(arena, struct sched_queue_in);
 	if (in == NULL)
 		return err_set(err, ERR_LIMIT, "the scenario needs too much memory");
+	struct sched_window_in windows[FEED_WINDOWS_MAX];
+	size_t window_count = object->action == SIM_DELETE ? 0
+							   : feed_windows(object->json, windows);
+	sched_windows_set(sim->core, name, windows, window_count);
 	bool has_queue = feed_queue(arena, object->json, sim->now_ms / 1000, in);
 	if (object->action == SIM_DELETE || !has_queue) {
 		sched_queue_remove(sim->core, name);

@@ -125,6 +125,7 @@ void checker_node_gone(struct checker *checker, struct str name);
 const char *checker_bind(struct sim *sim, struct sim_pod *pod, const struct sched_decision *bind);
 int64_t checker_has(const struct sim *sim, struct str node, struct str resource);
 void checker_release(struct sim *sim, const struct sim_pod *pod);
+int64_t checker_end_ms(const struct sim *sim, const struct sim_pod *pod); // expected
 const char *checker_quiet(struct sim *sim); // nothing is left to decide now
 
 // check_share.c: the part of it about shares

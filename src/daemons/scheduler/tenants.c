@@ -3,6 +3,7 @@
 
 #include "base/timefmt.h"
 #include "feed/feed_queue.h"
+#include "feed/feed_window.h"
 #include "k8s/path.h"
 #include "sched/usage_share.h"
 #include "sys/log.h"
@@ -112,6 +113,8 @@ void tenants_take(struct scheduler *s, const json_t *tenant, bool is_gone)
 		sched_queue_set(s->core, &in);
 	else
 		sched_queue_remove(s->core, name);
+	struct sched_window_in windows[FEED_WINDOWS_MAX];
+	sched_windows_set(s->core, name, windows, is_gone ? 0 : feed_windows(tenant, windows));
 }
 
 // ---- what queues have had, into their Tenants

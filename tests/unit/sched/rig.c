@@ -3,6 +3,7 @@
 
 #include "base/yaml.h"
 #include "feed/feed_queue.h"
+#include "feed/feed_window.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,6 +105,9 @@ static void put_tenant(struct rig *rig, const json_t *value)
 		sched_queue_set(rig->sched, &in);
 	else
 		sched_queue_remove(rig->sched, json_text(value, "metadata.name"));
+	struct sched_window_in windows[FEED_WINDOWS_MAX];
+	size_t count = feed_windows(value, windows);
+	sched_windows_set(rig->sched, json_text(value, "metadata.name"), windows, count);
 }
 
 static bool put_storage(struct rig *rig, struct str kind, const json_t *value)

@@ -107,13 +107,34 @@ enum { TENANTS = 3, NAMESPACES = 4 }; // one namespace has no tenant
 // Every third scenario has queues; some settings cannot hold, and all may change or go.
 static bool has_queues(uint64_t seed) { return seed % 3 == 0; }
 
+// Every fourth tenant has windows, more than there are GPUs at times; an update has others.
+static void put_windows(struct buf *out, unsigned no)
+{
+	struct rng rng;
+	rng_init(&rng, no);
+	if (no % 4 != 0)
+		return;
+	buf_put_c(out, "windows: [");
+	for (unsigned i = 0; i < 3; i++) {
+		unsigned start = any(&rng, 50);
+		buf_printf(out, "{name: w%u, gpus: %u, ", i, 1 + any(&rng, 8));
+		buf_printf(out, "start: '1970-01-01T00:00:%02uZ', ", start);
+		buf_printf(out, "end: '1970-01-01T00:00:%02uZ', ",
+			   start + 1 + any(&rng, 59 - start));
+		buf_printf(out, "model: '%s'}, ", PICK(&rng, "", "", "A100"));
+	}
+	buf_put_c(out, "], ");
+}
+
 static void put_tenant(struct rng *rng, struct buf *out, unsigned i, const char *action)
 {
 	buf_printf(out, "---\n{kind: Tenant, metadata: {name: t%u, annotations: {", i);
 	if (action != NULL)
 		buf_printf(out, "sim.gpuaas.io/at: '%u', sim.gpuaas.io/action: %s", any(rng, 60),
 			   action);
-	buf_put_c(out, "}}, spec: {queue: {");
+	buf_put_c(out, "}}, spec: {");
+	put_windows(out, any(rng, 1000));
+	buf_put_c(out, "queue: {");
 	if (chance(rng, 40))
 		buf_printf(out, "parent: t%u, ", (unsigned)rng_below(rng, TENANTS + 1));
 	if (chance(rng, 50))

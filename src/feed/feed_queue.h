@@ -8,7 +8,11 @@
 #include "base/json.h"
 #include "sched/sched_queue.h"
 
-enum { FEED_QUEUE_GPUS_MAX = 100000, FEED_QUEUE_RUN_MAX_S = 366 * 86400 };
+enum {
+	FEED_QUEUE_GPUS_MAX = 100000,
+	FEED_QUEUE_RUN_MAX_S = 366 * 86400,
+	FEED_QUEUE_MODEL_MAX = 63,
+};
 #define FEED_USER_ANNOTATION "gpuaas.io/user"
 
 // False: it has no queue, or the arena is at its limit. now_s: seconds since 1970, to which the

@@ -4,7 +4,7 @@
 #include "sched/claim_book.h"
 #include "sched/gang.h"
 #include "sched/load.h"
-#include "sched/queueing.h"
+#include "sched/queueing_model.h"
 #include "sched/stock.h"
 #include "sched/victims.h"
 #include "sched/weigh.h"
@@ -373,6 +373,7 @@ void sched_node_set(struct sched *sched, const struct sched_node_in *in)
 	node->is_cordoned = in->is_cordoned;
 	node->is_not_ready = in->is_not_ready;
 	set_allocatable(sched, node, in);
+	queueing_node_changed(sched, node);
 	node->static_gen = ++sched->gen;
 	core_load_changed(sched, node);
 	core_touch(sched, node);
@@ -386,6 +387,7 @@ void sched_node_remove(struct sched *sched, struct str name)
 	node->is_known = false;
 	free_properties(sched, node);
 	set_allocatable(sched, node, NULL);
+	queueing_node_changed(sched, node);
 	node->static_gen = ++sched->gen;
 	core_load_changed(sched, node);
 	sched->wakes_all = true; // domains of affinity and spread may have changed
@@ -460,6 +462,7 @@ void sched_devices_set(struct sched *sched, struct str name, const struct sched_
 	device_link(node, devices, count);
 	claim_book_mark(sched, node);
 	node->hold_stamp++;
+	queueing_node_changed(sched, node);
 	loads_node_changed(sched, node);
 	node->static_gen = ++sched->gen;
 	core_load_changed(sched, node);

@@ -28,6 +28,7 @@ struct node {
 	size_t taint_count;
 	struct str *features;
 	size_t feature_count;
+	uint32_t models;     // that queues name, as in queue_model.h
 	uint64_t static_gen; // of the last change that has nothing to do with pods
 	uint64_t hash;       // of what sched_node_set was told
 	uint64_t hold_stamp; // of the last change of its devices and of what is held of them

@@ -5,7 +5,7 @@
 #include "sched/deadline.h"
 #include "sched/gang.h"
 #include "sched/load.h"
-#include "sched/queueing.h"
+#include "sched/queueing_model.h"
 #include "sched/stock.h"
 #include "sched/victims.h"
 #include "sched/window_book.h"
@@ -186,6 +186,7 @@ static void park(struct sched *sched, struct shape *shape, const struct sched_fa
 	bool is_new_code = facts_codes(&shape->facts) != facts_codes(facts);
 	bool is_due = shape->told_ms + FACTS_FRESH_MS <= sched->now_ms;
 	shape_park(sched, shape);
+	queueing_note_limited(sched, shape, facts);
 	reserve_parked(sched, first_pod(shape));
 	preempt_parked(sched, &shape->again);
 	shape->fresh_ms = sched->now_ms + FACTS_FRESH_MS;

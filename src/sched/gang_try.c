@@ -2,7 +2,7 @@
 // A gang's turn: whether it may start, all at once, and what its members are told if not.
 #include "sched/gang.h"
 #include "sched/gang_memo.h"
-#include "sched/queueing.h"
+#include "sched/queueing_model.h"
 #include "sched/victims.h"
 
 #include <stdlib.h>
@@ -53,6 +53,8 @@ static void collect(struct sched *sched, const struct gang *gang, struct pod *po
 	queueing_add_facts(pod, ret_facts);
 	if (gang->limited_parts > 0)
 		queueing_add_limits(pod, gang->limited_parts, ret_facts);
+	if ((facts_codes(ret_facts) & code_bit(SCHED_CODE_QUEUE_LIMIT)) == 0)
+		queueing_add_model_limits(pod, gang_parts(gang, gang_needed(gang)), ret_facts);
 }
 
 // Of each shape of the members, what of the nodes keeps one of them away.

@@ -62,9 +62,12 @@ struct shape {
 	struct tree_node active; // in its queue's active under its first pod's key
 	struct link in_parked, in_telling;
 	struct link in_blocked; // of the queue whose limit it waits for
-	bool is_stale;          // nodes changed since the facts were found
-	uint64_t *static_fits;  // one bit a slot
-	uint32_t static_cap;    // slots
+	struct link in_limited; // a limit of a GPU model keeps it from nodes
+	uint32_t models;        // that it asks for, as queues name them at models_gen
+	uint64_t models_gen;
+	bool is_stale;         // nodes changed since the facts were found
+	uint64_t *static_fits; // one bit a slot
+	uint32_t static_cap;   // slots
 	uint64_t static_gen;
 	uint64_t pool;            // hash of the nodes that suit it
 	struct gang_memo *memo;   // of gangs whose members are of it; NULL: none yet

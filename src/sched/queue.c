@@ -4,6 +4,7 @@
 
 #include "sched/core.h"
 #include "sched/entitle.h"
+#include "sched/queue_model.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,6 +50,8 @@ static void done(struct queue *queue)
 	for (size_t i = 0; map_next(queue->users, &i, &name, &user);)
 		free(user);
 	map_free(queue->users);
+	free(queue->models);
+	free(queue->entries);
 	free(queue->texts);
 }
 
@@ -68,6 +71,7 @@ void queues_free(struct queues *queues)
 	done(&queues->root);
 	done(&queues->common);
 	free(queues->order);
+	free(queues->model_names);
 	free(queues);
 }
 
@@ -82,12 +86,23 @@ struct queue *queues_put(struct queues *queues, const struct sched_queue_in *in)
 		queue = core_alloc(1, sizeof *queue);
 		init(queue);
 	}
-	const struct str texts[3] = { in->name, in->parent, in->fault };
-	struct str *copies = core_texts_copy(texts, 3);
+	struct str texts[3 + SCHED_QUEUE_MODELS_MAX] = { in->name, in->parent, in->fault };
+	struct sched_queue_model *entries = core_alloc(in->model_count + 1, sizeof *entries);
+	ASSERT(in->model_count <= SCHED_QUEUE_MODELS_MAX);
+	for (size_t i = 0; i < in->model_count; i++)
+		texts[3 + i] = in->models[i].model;
+	struct str *copies = core_texts_copy(texts, 3 + in->model_count);
+	for (size_t i = 0; i < in->model_count; i++) {
+		entries[i] = in->models[i];
+		entries[i].model = copies[3 + i];
+	}
 	int64_t used_milli_s = is_new ? in->used_milli_s : queue->in.used_milli_s;
 	free(queue->texts);
+	free(queue->entries);
 	queue->texts = copies;
+	queue->entries = entries;
 	queue->in = *in;
+	queue->in.models = entries;
 	queue->in.name = copies[0];
 	queue->in.parent = copies[1];
 	queue->in.fault = copies[2];
@@ -156,6 +171,9 @@ static void look_up(struct queues *queues, struct queue *queue)
 	queue->depth = 1;
 	if (queue->in.fault.len > 0)
 		set_fault(queue, "", queue->in.fault, "");
+	else if (!queue_models_are_named(queues, queue))
+		set_fault(queue, "spec.queue.byModel: ", STR("queues"),
+			  " name more than 32 GPU models in all; name fewer");
 	while (queue->fault == NULL && at->in.parent.len > 0) {
 		struct queue *parent = parent_named(queues, at);
 		if (parent == NULL)
@@ -230,6 +248,7 @@ static void hang_in(struct queues *queues)
 		queue->used_parts = queue->own_parts;
 		queue->wanted_parts = queue->own_wanted_parts;
 		queue->guaranteed_parts = 0;
+		queue_models_reset(queues, queue);
 	}
 }
 
@@ -244,6 +263,11 @@ static void sum_up(struct queues *queues)
 		struct queue *queue = queues->order[i - 1];
 		if (has_own_guarantee(queue))
 			queue->guaranteed_parts = parts_of_milli(queue->in.guaranteed_milli);
+		else if (queue->fault == NULL)
+			queue->guaranteed_parts =
+				max_i64(queue->guaranteed_parts,
+					parts_of_milli(queue_models_guaranteed_milli(&queue->in)));
+		queue_models_sum(queues, queue);
 		queue->parent->used_parts += queue->used_parts;
 		queue->parent->wanted_parts += queue->wanted_parts;
 		queue->parent->guaranteed_parts = min_i64(
@@ -346,6 +370,7 @@ void queues_settle(struct queues *queues)
 	advance_all(queues);
 	queues->root.used_parts = queues->root.wanted_parts = queues->root.guaranteed_parts = 0;
 	list_all(queues);
+	queue_models_reset(queues, &queues->root);
 	hang_in(queues);
 	sum_up(queues);
 	divide_all(queues, true);

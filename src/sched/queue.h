@@ -14,7 +14,9 @@
 #include "sched/tree.h"
 #include "sched/usage_share.h"
 
-enum { PARTS_PER_MILLI = 7 };
+enum { PARTS_PER_MILLI = 7, QUEUE_MODELS_MAX = 32 };
+typedef uint32_t queue_models;                      // names of GPU models, a bit each
+struct queue_model;                                 // of queue_model.h
 static inline int64_t parts_of_milli(int64_t milli) // INT64_MAX: no limit stays none
 {
 	return milli > INT64_MAX / PARTS_PER_MILLI ? INT64_MAX : milli * PARTS_PER_MILLI;
@@ -34,8 +36,9 @@ struct queue_user { // one person in a queue with settings
 struct queue {
 	struct sched_queue_in in; // texts are owned
 	struct str *texts;
-	bool is_listed;    // has settings
-	const char *fault; // why its pods have to wait; NULL: nothing is wrong
+	struct sched_queue_model *entries; // in.models
+	bool is_listed;                    // has settings
+	const char *fault;                 // why its pods have to wait; NULL: nothing is wrong
 	char fault_text[160];
 	struct queue *parent; // NULL: the root
 	struct link children, in_parent;
@@ -50,6 +53,8 @@ struct queue {
 	int64_t own_deserved_parts;
 	int64_t taken_parts, own_taken_parts; // by the claim that is going on
 	uint64_t claim_no;
+	struct queue_model *models; // by bit; NULL: none is named by any queue
+	bool has_model_limit;       // of its own or above it
 	struct usage_share share;
 	int64_t permille, permille_ms; // of queueing_factors, for one instant
 	share_size users_had;          // the same, of all its persons
@@ -73,6 +78,9 @@ struct queues {
 	int64_t capacity_parts, now_ms;
 	uint64_t capacity_gen;
 	uint64_t claim_no;
+	struct str *model_names; // in order
+	size_t model_count;
+	uint64_t models_gen;  // of their last change
 	struct queue **order; // all but the root, parents first, siblings by name
 	size_t order_count;
 };
@@ -111,11 +119,15 @@ struct queue_claim {
 	int64_t parts;
 };
 struct queue_claim queue_claim_begin(struct queues *queues, struct queue *claimant, int64_t parts);
-// Whether one more pod, of the victim's queue and with so much, may be taken for the claim after
-// those that were taken already; if so it is noted. A claim takes nothing from its own queue: who
-// goes first there is the priorities' matter.
-MUST_USE bool queue_claim_take(struct queue_claim *claim, struct queue *victim, int64_t parts);
-void queue_claim_untake(struct queue_claim *claim, struct queue *victim, int64_t parts);
-// The same for a single victim.
+struct queue_loss { // one pod, or several that go together
+	struct queue *victim;
+	int64_t parts;
+	queue_models any, all; // models of some of it, of all of it
+};
+// Whether this may be taken for the claim after what was taken already; if so it is noted. A claim
+// takes nothing from its own queue: who goes first there is the priorities' matter.
+MUST_USE bool queue_claim_take(struct queue_claim *claim, const struct queue_loss *loss);
+void queue_claim_untake(struct queue_claim *claim, const struct queue_loss *loss);
+// The same for a single loss.
 MUST_USE bool queue_may_reclaim(struct queues *queues, struct queue *claimant, int64_t parts,
-				struct queue *victim, int64_t victim_parts);
+				const struct queue_loss *loss);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The calls of sched_queue.h: settings in, tables out.
-#include "sched/queueing.h"
+#include "sched/queueing_model.h"
 
 #include <stdlib.h>
 
@@ -19,6 +19,7 @@ static void ease_all(struct sched *sched)
 	}
 	sched->are_heads_stale = true;
 	sched->wakes_all = true;
+	sched->load_gen++; // what was found about nodes may be otherwise now
 }
 
 // Its pods come from the common queue when it is new and go back there when it is gone.
@@ -35,13 +36,24 @@ static void rehome_all(struct sched *sched, struct queue *from, struct str names
 	}
 }
 
+static bool are_models_same(const struct sched_queue_in *a, const struct sched_queue_in *b)
+{
+	bool are = a->model_count == b->model_count;
+	for (size_t i = 0; are && i < a->model_count; i++)
+		are = str_eq(a->models[i].model, b->models[i].model) &&
+		      a->models[i].guaranteed_milli == b->models[i].guaranteed_milli &&
+		      a->models[i].limit_milli == b->models[i].limit_milli;
+	return are;
+}
+
 // A Tenant changes more often than its queue; what it had counts only at first.
 static bool is_same(const struct sched_queue_in *a, const struct sched_queue_in *b)
 {
 	return str_eq(a->parent, b->parent) && str_eq(a->fault, b->fault) &&
 	       a->guaranteed_milli == b->guaranteed_milli && a->limit_milli == b->limit_milli &&
 	       a->user_limit_milli == b->user_limit_milli && a->weight == b->weight &&
-	       a->priority_max == b->priority_max && a->half_life_s == b->half_life_s;
+	       a->priority_max == b->priority_max && a->half_life_s == b->half_life_s &&
+	       are_models_same(a, b);
 }
 
 void sched_queue_set(struct sched *sched, const struct sched_queue_in *in)
@@ -54,6 +66,7 @@ void sched_queue_set(struct sched *sched, const struct sched_queue_in *in)
 		return;
 	queues->now_ms = sched->now_ms;
 	(void)queues_put(queues, in);
+	queueing_models_named(sched);
 	queues_settle(queues);
 	if (concerns_pods)
 		rehome_all(sched, old, in->name);
@@ -270,7 +283,7 @@ bool sched_queue_explain(struct sched *sched, struct str namespace_, struct str 
 					  .user = pod->user_name,
 					  .priority = pod->key.priority,
 					  .score = pod->key.score };
-	ret->is_within = queue_is_within(pod->queue, 1);
+	ret->is_within = queueing_is_within(sched, pod);
 	int64_t score_now;
 	ret->has_factors = queueing_factors(sched, pod, ret->values, &score_now);
 	for (int i = 0; i < SCHED_FACTORS; i++)
@@ -296,7 +309,7 @@ static const char *check_queue(const struct queue *queue)
 		used_parts += LINK_OF((uintptr_t)at, struct queue, in_parent)->used_parts;
 	if (used_parts != queue->used_parts)
 		return "a queue's amount is not its own and its children's";
-	return NULL;
+	return queue_models_check(queue);
 }
 
 const char *queueing_check(const struct sched *sched)

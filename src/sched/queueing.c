@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sched/queueing.h"
+#include "sched/queueing_model.h"
 
 #include "sched/gang.h"
 
@@ -13,6 +13,7 @@ struct queueing *queueing_new(uint64_t seed)
 	queueing->queues = queues_new(seed);
 	link_head_init(&queueing->scored);
 	link_head_init(&queueing->eased);
+	link_head_init(&queueing->limited);
 	queues_settle(queueing->queues);
 	return queueing;
 }
@@ -123,10 +124,16 @@ int64_t queueing_gpu_parts(const struct sched_spec *spec)
 	return sum;
 }
 
+struct queue_loss queueing_loss(const struct pod *pod)
+{
+	queue_models models = pod->node == NULL ? 0 : pod->node->models;
+	return (struct queue_loss){ pod->queue, pod->shape->gpu_parts, models, models };
+}
+
 static bool has_limit(const struct queue *queue)
 {
-	return queue->is_listed &&
-	       (queue->in.limit_milli != SCHED_NO_LIMIT || counts_persons(queue));
+	return queue->is_listed && (queue->in.limit_milli != SCHED_NO_LIMIT ||
+				    counts_persons(queue) || queue->has_model_limit);
 }
 
 // ---- books
@@ -153,11 +160,14 @@ void queueing_use(struct sched *sched, struct pod *pod, int64_t sign)
 		return;
 	queueing->queues->now_ms = sched->now_ms;
 	queue_use(queueing->queues, pod->queue, parts);
+	queue_use_models(queueing->queues, pod->queue, pod->node->models, parts);
 	use_person(sched, pod, parts);
 	if (sched->gangs->is_trying)
 		return; // nobody is to notice
 	if (parts > 0)
 		queueing_note_full(sched, pod);
+	else
+		queueing_note_eased(sched, pod);
 	for (struct queue *at = pod->queue; parts < 0 && at != NULL; at = at->parent) {
 		bool is_waited_for = !link_is_empty(&at->blocked) ||
 				     (has_limit(at) && !link_is_empty(&sched->gangs->parked));
@@ -230,7 +240,10 @@ bool queueing_is_blocked(const struct pod *pod) { return blocker_of(pod) != NULL
 
 void queueing_note_full(struct sched *sched, const struct pod *pod)
 {
-	if (queue_full(pod->queue, 1) != NULL || is_person_full(pod, 1))
+	const struct queue_model *model;
+	queue_models models = pod->node == NULL ? 0 : pod->node->models;
+	if (queue_full(pod->queue, 1) != NULL || is_person_full(pod, 1) ||
+	    queue_model_full(pod->queue, models, 1, &model) != NULL)
 		sched->are_heads_stale = true;
 }
 
@@ -279,18 +292,12 @@ void queueing_add_facts(const struct pod *pod, struct sched_facts *facts)
 	queueing_add_limits(pod, pod->shape->gpu_parts, facts);
 }
 
-static struct str gpus_text(struct arena *arena, int64_t milli)
-{
-	if (milli % 1000 == 0)
-		return str_of(arena_printf(arena, "%lld GPUs", (long long)(milli / 1000)));
-	return str_of(arena_printf(arena, "%lld.%03lld GPUs", (long long)(milli / 1000),
-				   (long long)(milli % 1000)));
-}
-
 bool queueing_fact_text(const struct pod *pod, const struct sched_fact *fact, struct arena *arena,
 			struct sched_reason *ret_reason)
 {
 	const struct queue *queue = pod->queue;
+	if (queueing_model_text(queue, fact, arena, ret_reason))
+		return true;
 	if (fact->code == SCHED_CODE_QUEUE_INVALID) {
 		ret_reason->need =
 			arena_dup(arena, str_of(queue->fault == NULL ? "" : queue->fault));
@@ -304,10 +311,10 @@ bool queueing_fact_text(const struct pod *pod, const struct sched_fact *fact, st
 		queue = queue->parent;
 	if (fact->code == SCHED_CODE_QUEUE_LIMIT)
 		of_whom = queue->in.name;
-	ret_reason->need = gpus_text(arena, fact->need);
-	ret_reason->have =
-		str_of(arena_printf(arena, STR_FMT " for " STR_FMT,
-				    STR_ARG(gpus_text(arena, fact->have)), STR_ARG(of_whom)));
+	ret_reason->need = queueing_gpus_text(arena, fact->need);
+	ret_reason->have = str_of(arena_printf(arena, STR_FMT " for " STR_FMT,
+					       STR_ARG(queueing_gpus_text(arena, fact->have)),
+					       STR_ARG(of_whom)));
 	return true;
 }
 
@@ -323,13 +330,23 @@ bool queueing_order_moves(const struct sched *sched)
 	return queues_are_used(sched->queueing->queues) || sched->queueing->uses_factors;
 }
 
-// Between two queues only what is equal for all pods of a queue counts before and after the pods'
-// own places, so that no three stand in a circle.
+// Of what it asks for by name what is guaranteed of that model counts, too.
+bool queueing_is_within(const struct sched *sched, const struct pod *pod)
+{
+	const struct queues *queues = sched->queueing->queues;
+	if (queue_is_within(pod->queue, 1))
+		return true;
+	return queues->model_count > 0 &&
+	       queue_is_within_models(pod->queue, queueing_models_asked(queues, pod->shape), 1);
+}
+
+// Between two queues only what is equal for all pods of a queue, and of a model they name, counts
+// before and after the pods' own places, so that no three of one model stand in a circle.
 int queueing_cmp(const struct sched *sched, const struct pod *a, const struct pod *b)
 {
 	if (a->queue == b->queue)
 		return tree_key_cmp(&a->key, &b->key);
-	bool is_a_within = queue_is_within(a->queue, 1), is_b_within = queue_is_within(b->queue, 1);
+	bool is_a_within = queueing_is_within(sched, a), is_b_within = queueing_is_within(sched, b);
 	if (is_a_within != is_b_within)
 		return is_a_within ? -1 : 1;
 	if (a->key.score != b->key.score)
@@ -349,6 +366,8 @@ void queueing_activate(struct sched *sched, struct shape *shape)
 	struct queue *queue = shape->queue;
 	if (link_is_in(&shape->in_blocked))
 		link_drop(&shape->in_blocked);
+	if (link_is_in(&shape->in_limited))
+		link_drop(&shape->in_limited);
 	tree_insert(&queue->active, &shape->active, tree_first(&shape->waiting)->key);
 	if (!link_is_in(&queue->in_busy))
 		link_add(&sched->queueing->queues->busy, &queue->in_busy);
@@ -445,13 +464,24 @@ static void look_again(struct sched *sched, struct queue *queue)
 static void wake_eased(struct sched *sched)
 {
 	struct link *eased = &sched->queueing->eased;
-	if (!link_is_empty(eased))
+	if (!link_is_empty(eased) || sched->queueing->eased_models != 0)
 		wake_gangs(sched);
+	queueing_wake_limited(sched);
 	while (!link_is_empty(eased)) {
 		struct queue *queue = LINK_OF(eased->next, struct queue, in_eased);
 		link_drop(&queue->in_eased);
 		look_again(sched, queue);
 	}
+}
+
+int64_t queueing_node_parts(const struct sched *sched, uint32_t slot)
+{
+	int64_t parts = 0;
+	for (uint32_t dim = 0; dim < sched->column_count; dim++) {
+		const struct column *column = &sched->columns[dim];
+		parts = plus_parts(parts, column->alloc[slot], unit_parts(str_of(column->name)));
+	}
+	return parts;
 }
 
 void queueing_refresh_capacity(struct sched *sched)

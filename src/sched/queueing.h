@@ -15,9 +15,11 @@ struct queueing {
 	struct queues *queues;
 	struct sched_factors factors;
 	bool uses_factors;
-	struct link scored; // waiting pods, first who was scored longest ago
-	struct link eased;  // queues to which something was given back
-	int64_t ordered_ms; // when heads were looked at for the order alone
+	struct link scored;        // waiting pods, first who was scored longest ago
+	struct link eased;         // queues to which something was given back
+	struct link limited;       // shapes that a limit of a GPU model keeps from nodes
+	queue_models eased_models; // of which something was given back
+	int64_t ordered_ms;        // when heads were looked at for the order alone
 };
 
 struct queueing *queueing_new(uint64_t seed);
@@ -29,6 +31,9 @@ int64_t queueing_priority(const struct sched *sched, const struct sched_pod_in *
 // Bytes that pods of one shape have in common because of their queue; none for the common one.
 void queueing_put_key(const struct sched *sched, const struct sched_pod_in *in, struct buf *out);
 int64_t queueing_gpu_parts(const struct sched_spec *spec);
+int64_t queueing_node_parts(const struct sched *sched, uint32_t slot);     // that it offers
+struct queue_loss queueing_loss(const struct pod *pod);                    // if it had to go
+bool queueing_is_within(const struct sched *sched, const struct pod *pod); // what is guaranteed
 void queueing_use(struct sched *sched, struct pod *pod, int64_t sign); // comes to a node, leaves it
 void queueing_enter(struct sched *sched, struct pod *pod);             // it waits
 void queueing_exit(struct sched *sched, struct pod *pod);

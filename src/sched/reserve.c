@@ -8,7 +8,7 @@
 #include "sched/victims.h"
 #include "sched/window_book.h"
 
-#include "sched/queueing.h"
+#include "sched/queueing_model.h"
 
 #include <stdlib.h>
 
@@ -74,7 +74,7 @@ static struct node *choose(struct sched *sched, size_t head_no, int64_t *ret_sta
 		if (start_ms == IMPOSSIBLE_MS || start_ms > best_start_ms ||
 		    is_taken(sched, head_no, slot) ||
 		    preempt_is_kept_from(sched, head->pod, sched->nodes[slot]) ||
-		    !is_near(sched, affinity, slot))
+		    !is_near(sched, affinity, slot) || !queueing_allows(shape, sched->nodes[slot]))
 			continue;
 		bool is_told = start_ms != SCHED_NEVER_MS;
 		int64_t missing = is_told ? 0 : reserve_shortfall(sched, shape, slot);
@@ -114,7 +114,8 @@ static bool is_hopeless(struct sched *sched, const struct pod *pod)
 		if (!reserve_could_hold(sched, shape, slot))
 			continue;
 		is_unfit = false;
-		is_far = !is_near(sched, affinity, slot);
+		is_far = !is_near(sched, affinity, slot) ||
+			 !queueing_allows(shape, sched->nodes[slot]);
 	}
 	affinity_free(affinity);
 	if (is_unfit)

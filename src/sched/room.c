@@ -2,6 +2,7 @@
 // Filters that depend on the pods of a node: amounts, devices, ports.
 #include "sched/gang.h"
 #include "sched/hold.h"
+#include "sched/queueing_model.h"
 #include "sched/victims.h"
 #include "sched/window_book.h"
 
@@ -40,7 +41,8 @@ static bool fits_devices(const struct sched_spec *spec, const struct node *node)
 
 bool filter_has_room(const struct sched *sched, const struct shape *shape, const struct node *node)
 {
-	return filter_amounts(sched, shape, node->slot) && fits_devices(shape->spec, node);
+	return filter_amounts(sched, shape, node->slot) && fits_devices(shape->spec, node) &&
+	       queueing_allows(shape, node);
 }
 
 static bool is_wild(struct str ip) { return ip.len == 0 || str_eq_c(ip, "0.0.0.0"); }
@@ -77,7 +79,7 @@ bool filter_rest(const struct check *check, const struct node *node)
 {
 	const struct sched_spec *spec = check->shape->spec;
 	return gang_in_domain(check, node) && fits_devices(spec, node) && fits_ports(spec, node) &&
-	       nominate_allows(check, node) &&
+	       nominate_allows(check, node) && queueing_allows(check->shape, node) &&
 	       (check->affinity == NULL || affinity_check(check->affinity, node) == 0);
 }
 
@@ -321,6 +323,7 @@ uint64_t filter_collect(const struct check *check, const struct node *node,
 			note_static(check, node, (sched_code)code, facts);
 	}
 	fails = plain | collect_amounts(check, node, plain, facts);
+	fails |= plain == 0 ? queueing_collect_model(check->shape, node, facts) : 0;
 	if (fails == 0 && !nominate_allows(check, node)) {
 		note(facts, SCHED_CODE_NOMINATED, 0, 0, 0);
 		fails = code_bit(SCHED_CODE_NOMINATED);

@@ -15,6 +15,14 @@
 #define SCHED_BY_CHILDREN INT64_C(-1)
 enum { SCHED_HALF_LIFE_S = 7 * 86400, SCHED_WEIGHT_MAX = 1000000, SCHED_QUEUE_DEPTH_MAX = 8 };
 
+// What it has of single GPU models, named as in gpu/model.h, within what it has in all.
+enum { SCHED_QUEUE_MODELS_MAX = 16 };
+struct sched_queue_model {
+	struct str model;         // each once
+	int64_t guaranteed_milli; // SCHED_BY_CHILDREN
+	int64_t limit_milli;      // SCHED_NO_LIMIT
+};
+
 struct sched_queue_in {
 	struct str name, parent;  // parent empty: at the top
 	struct str fault;         // what is wrong with its settings; empty: nothing
@@ -25,7 +33,15 @@ struct sched_queue_in {
 	int64_t priority_max;     // pods with more count as this; INT64_MAX: no ceiling
 	int64_t half_life_s;  // of the use that its children are compared by; negative: as above it
 	int64_t used_milli_s; // remembered use, taken when the queue is new
-	int64_t max_run_s;    // its pods are ended after so long; 0: as above it, or never
+	const struct sched_queue_model *models;
+	size_t model_count;
+	int64_t max_run_s; // its pods are ended after so long; 0: as above it, or never
+};
+
+struct sched_queue_model_row { // of a model for which the queue has settings
+	struct str model;
+	int64_t guaranteed_milli, limit_milli, allocated_milli;
+	int64_t offered_milli; // by all nodes; 0: no node has it
 };
 
 struct sched_queue_row { // what a queue has now
@@ -48,6 +64,9 @@ void sched_queue_remove(struct sched *sched, struct str name);
 void sched_half_life_set(struct sched *sched, int64_t half_life_s); // SCHED_HALF_LIFE_S
 // Queues in the order of the tree, parents first, siblings by name; returns how many.
 size_t sched_queue_rows(struct sched *sched, struct sched_queue_row *ret_rows, size_t max);
+// By name of the model.
+size_t sched_queue_model_rows(struct sched *sched, struct str queue,
+			      struct sched_queue_model_row *ret_rows, size_t max);
 size_t sched_queue_count(const struct sched *sched); // as many rows suffice
 // How waiting pods are ordered; all weights 0, as at first: by priority and age.
 void sched_factors_set(struct sched *sched, const struct sched_factors *factors);

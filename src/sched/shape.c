@@ -204,6 +204,8 @@ void shape_unref(struct sched *sched, struct shape *shape)
 		link_drop(&shape->in_telling);
 	if (link_is_in(&shape->in_blocked))
 		link_drop(&shape->in_blocked);
+	if (link_is_in(&shape->in_limited))
+		link_drop(&shape->in_limited);
 	(void)map_remove(sched->shape_by_key, shape->key);
 	free(shape->dims);
 	free(shape->memo);
@@ -318,6 +320,8 @@ void shape_drop_pod(struct sched *sched, struct pod *pod)
 		link_drop(&shape->in_parked);
 	if (is_idle && link_is_in(&shape->in_blocked))
 		link_drop(&shape->in_blocked);
+	if (is_idle && link_is_in(&shape->in_limited))
+		link_drop(&shape->in_limited);
 }
 
 void shape_move_pod(struct pod *pod, int64_t score)

@@ -278,8 +278,8 @@ static void note_kept(const struct trial *trial, struct queue_claim *claim)
 		     k = k->next) {
 			const struct pod *pod = LINK_OF((uintptr_t)k, struct pod, on_node);
 			// What was right when it was decided may be so no longer.
-			bool is_noted = pod->fate != NULL &&
-					queue_claim_take(claim, pod->queue, pod->shape->gpu_parts);
+			const struct queue_loss loss = queueing_loss(pod);
+			bool is_noted = pod->fate != NULL && queue_claim_take(claim, &loss);
 			(void)is_noted;
 		}
 	}
@@ -336,12 +336,16 @@ static bool take_budgets(const struct trial *trial, const struct candidate *item
 static bool take_claim(const struct trial *trial, const struct candidate *item,
 		       struct queue_claim *claim)
 {
-	int64_t parts = 0;
+	struct queue_loss loss = queueing_loss(item->pod);
 	if (!is_foreign(trial, item->pod))
 		return true;
-	for (size_t k = 0; k <= item->mate_count; k++)
-		parts += pod_of(trial, item, k)->shape->gpu_parts;
-	return queue_claim_take(claim, item->pod->queue, parts);
+	for (size_t k = 1; k <= item->mate_count; k++) {
+		struct queue_loss more = queueing_loss(pod_of(trial, item, k));
+		loss.parts += more.parts;
+		loss.any |= more.any;
+		loss.all &= more.all;
+	}
+	return queue_claim_take(claim, &loss);
 }
 
 void trial_settle(struct trial *trial)

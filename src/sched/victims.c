@@ -53,11 +53,12 @@ static int64_t ripe_ms(const struct sched *sched, const struct pod *pod)
 bool victims_may_take(const struct sched *sched, const struct pod *pod, const struct pod *claimant)
 {
 	size_t budget_count = 0;
+	const struct queue_loss loss = queueing_loss(pod);
 	if (!is_within_reach(sched, pod, claimant) || ripe_ms(sched, pod) > sched->now_ms)
 		return false;
 	if (is_foreign(sched, pod, claimant) &&
 	    !queue_may_reclaim(sched->queueing->queues, claimant->queue, claimant->shape->gpu_parts,
-			       pod->queue, pod->shape->gpu_parts))
+			       &loss))
 		return false;
 	const struct budget *budget = budget_find(sched, pod, &budget_count);
 	return budget_count == 0 || (budget_count == 1 && budget->left > 0);

@@ -195,6 +195,7 @@ static void put(struct queues *queues, const char *name, const char *parent, int
 }
 
 enum { M = PARTS_PER_MILLI };
+#define LOSS(queue, parts) (&(struct queue_loss){ queue, parts, 0, 0 })
 
 static struct queue *named(struct queues *queues, const char *name)
 {
@@ -340,7 +341,8 @@ static bool take_for(struct world *world, struct rng *rng, const struct pod *cla
 	ret->count = 0;
 	for (size_t i = 0; i < world->pod_count && room_parts < claimant->parts; i++) {
 		struct pod *pod = &world->pods[(first + i) % world->pod_count];
-		if (!pod->runs || !queue_claim_take(&claim, world->leaves[pod->leaf], pod->parts))
+		if (!pod->runs ||
+		    !queue_claim_take(&claim, LOSS(world->leaves[pod->leaf], pod->parts)))
 			continue;
 		ret->victims[ret->count++] = pod;
 		room_parts += pod->parts;
@@ -387,7 +389,7 @@ static bool may_answer(struct world *world, const struct pod *claimant, const st
 	for (size_t i = 0; i < taking->count; i++) {
 		const struct pod *victim = taking->victims[i];
 		if (queue_may_reclaim(world->queues, world->leaves[victim->leaf], victim->parts,
-				      world->leaves[claimant->leaf], claimant->parts))
+				      LOSS(world->leaves[claimant->leaf], claimant->parts)))
 			return true;
 	}
 	return false;
@@ -457,34 +459,35 @@ static void test_claim_cases(struct check *c)
 	queues->capacity_parts = M * 8000;
 	queue_use(queues, named(queues, "guest"), M * 8000);
 	struct queue_claim claim = queue_claim_begin(queues, named(queues, "owner"), M * 2000);
-	CHECK(c, "first of two", queue_claim_take(&claim, named(queues, "guest"), M * 2000));
-	CHECK(c, "second of two", queue_claim_take(&claim, named(queues, "guest"), M * 2000));
-	CHECK(c, "then it is within", !queue_claim_take(&claim, named(queues, "guest"), M * 2000));
-	queue_claim_untake(&claim, named(queues, "guest"), M * 2000);
-	CHECK(c, "one less", queue_claim_take(&claim, named(queues, "guest"), M * 2000));
+	CHECK(c, "first of two", queue_claim_take(&claim, LOSS(named(queues, "guest"), M * 2000)));
+	CHECK(c, "second of two", queue_claim_take(&claim, LOSS(named(queues, "guest"), M * 2000)));
+	CHECK(c, "then it is within",
+	      !queue_claim_take(&claim, LOSS(named(queues, "guest"), M * 2000)));
+	queue_claim_untake(&claim, LOSS(named(queues, "guest"), M * 2000));
+	CHECK(c, "one less", queue_claim_take(&claim, LOSS(named(queues, "guest"), M * 2000)));
 	CHECK(c, "a large one that reaches over goes whole",
-	      queue_may_reclaim(queues, named(queues, "owner"), M * 1000, named(queues, "guest"),
-				M * 8000));
+	      queue_may_reclaim(queues, named(queues, "owner"), M * 1000,
+				LOSS(named(queues, "guest"), M * 8000)));
 	CHECK(c, "more than is guaranteed",
-	      !queue_may_reclaim(queues, named(queues, "owner"), M * 5000, named(queues, "guest"),
-				 M * 1000));
+	      !queue_may_reclaim(queues, named(queues, "owner"), M * 5000,
+				 LOSS(named(queues, "guest"), M * 1000)));
 	CHECK(c, "no guarantee, no claim",
-	      !queue_may_reclaim(queues, named(queues, "poor"), M * 1000, named(queues, "guest"),
-				 M * 1000));
+	      !queue_may_reclaim(queues, named(queues, "poor"), M * 1000,
+				 LOSS(named(queues, "guest"), M * 1000)));
 	CHECK(c, "not from itself",
-	      !queue_may_reclaim(queues, named(queues, "guest"), M * 1, named(queues, "guest"),
-				 M * 1));
+	      !queue_may_reclaim(queues, named(queues, "guest"), M * 1,
+				 LOSS(named(queues, "guest"), M * 1)));
 	queues->claims_deserved = true;
 	queue_want(queues, named(queues, "poor"), M * 8000);
 	CHECK(c, "half of what is over is deserved",
-	      queue_may_reclaim(queues, named(queues, "poor"), M * 2000, named(queues, "guest"),
-				M * 2000));
+	      queue_may_reclaim(queues, named(queues, "poor"), M * 2000,
+				LOSS(named(queues, "guest"), M * 2000)));
 	CHECK(c, "and no more",
-	      !queue_may_reclaim(queues, named(queues, "poor"), M * 3000, named(queues, "guest"),
-				 M * 3000));
+	      !queue_may_reclaim(queues, named(queues, "poor"), M * 3000,
+				 LOSS(named(queues, "guest"), M * 3000)));
 	CHECK(c, "nor what is guaranteed to others",
-	      !queue_may_reclaim(queues, named(queues, "poor"), M * 1000, named(queues, "guest"),
-				 M * 5000));
+	      !queue_may_reclaim(queues, named(queues, "poor"), M * 1000,
+				 LOSS(named(queues, "guest"), M * 5000)));
 	queue_want(queues, named(queues, "poor"), -M * 8000);
 	queue_use(queues, named(queues, "guest"), -M * 8000);
 	queues_free(queues);

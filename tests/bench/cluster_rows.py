@@ -153,7 +153,7 @@ class Cluster:
             if not self.scheduler.is_running():
                 raise RuntimeError(f"{self.name} ended: {self.scheduler.tail()}")
             return len(self.binds.at) >= count
-        wait_until(f"{count} pods bound by {self.name}", is_bound, 60 + self.size.pods / 20, pause_s)
+        wait_until(f"{count} pods bound by {self.name}", is_bound, 60 + self.size.pods / 5, pause_s)
 
     def close(self):
         if self.scheduler is not None:

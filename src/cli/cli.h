@@ -18,6 +18,7 @@ enum {
 typedef enum cli_format { CLI_TABLE, CLI_JSON, CLI_CSV, CLI_NAME } cli_format;
 
 struct cli {
+	const char *verb; // its words
 	struct arena *arena;
 	cli_format format;
 	bool no_headers;

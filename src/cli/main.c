@@ -66,8 +66,8 @@ static const struct cli_verb verbs[] = {
 	  "gpuaas tenant create NAME [--gpus N] [--cpu C] [--memory M] [--pods N] "
 	  "[--display-name TEXT]\n"
 	  "    [--parent T] [--guaranteed N] [--limit N] [--user-limit N] [--weight N] "
-	  "[--priority-ceiling N]\n    [--half-life 7d] [--max-run 24h]   (the queue: "
-	  "docs/queues.md)",
+	  "[--priority-ceiling N]\n    [--half-life 7d] [--max-run 24h] "
+	  "[--by-model H100=4:8,A100=:2]\n    (the queue: docs/queues.md)",
 	  verb_tenant_create },
 	{ "tenant list", "tenants you may see", "gpuaas tenant list", verb_tenant_list },
 	{ "tenant show", "one tenant", "gpuaas tenant show NAME", verb_tenant_show },
@@ -75,9 +75,9 @@ static const struct cli_verb verbs[] = {
 	  "gpuaas tenant set NAME [--gpus N] [--cpu C] [--memory M] [--pods N] "
 	  "[--display-name TEXT]\n"
 	  "    [--parent T] [--guaranteed N] [--limit N] [--user-limit N] [--weight N] "
-	  "[--priority-ceiling N]\n    [--half-life 7d] [--max-run 24h]   (the queue; none takes a "
-	  "setting away)\n "
-	  "   [--no-queue]",
+	  "[--priority-ceiling N]\n    [--half-life 7d] [--max-run 24h] "
+	  "[--by-model H100=4:8,A100=:2]\n    (the queue; none takes a setting away) "
+	  "[--no-queue]",
 	  verb_tenant_set },
 	{ "tenant delete", "delete a tenant and end what runs in it",
 	  "gpuaas tenant delete NAME --yes", verb_tenant_delete },
@@ -144,12 +144,24 @@ static bool asks_help(int argc, char **argv)
 	return false;
 }
 
+// Of all verbs of a noun; false if it has none.
+static bool print_noun_help(const char *noun)
+{
+	bool any = false;
+	size_t len = strlen(noun);
+	for (size_t i = 0; i < ARRAY_COUNT(verbs); i++) {
+		if (strncmp(verbs[i].name, noun, len) != 0 || verbs[i].name[len] != ' ')
+			continue;
+		printf("%s%s\n\n  %s\n", any ? "\n" : "", verbs[i].help, verbs[i].usage);
+		any = true;
+	}
+	return any;
+}
+
 static int unknown_verb(int argc, char **argv)
 {
-	if (asks_help(argc, argv)) { // of a noun
-		print_help(stdout);
+	if (asks_help(argc, argv) && print_noun_help(argv[0]))
 		return CLI_OK;
-	}
 	(void)fprintf(stderr, "error: unknown verb \"%s%s%s\"", argv[0], argc > 1 ? " " : "",
 		      argc > 1 ? argv[1] : "");
 	bool any = false;
@@ -172,7 +184,7 @@ static void interrupted(int signal_number)
 
 static int run_verb(const struct cli_verb *verb, int argc, char **argv)
 {
-	struct cli cli = { .timeout_ns = UINT64_C(60000000000) };
+	struct cli cli = { .verb = verb->name, .timeout_ns = UINT64_C(60000000000) };
 	cli.arena = arena_new(CLI_ARENA_BYTES);
 	int code = CLI_FAILED;
 	if (cli.arena != NULL && cli_config_load(&cli))

@@ -26,10 +26,9 @@ int cli_usage(const char *verb, const char *fmt, ...)
 	return CLI_USAGE;
 }
 
-static bool tell(const char *fmt, const char *word)
+static bool tell(const struct cli *cli, const char *fmt, const char *word)
 {
-	(void)fputs("error: ", stderr);
-	(void)fprintf(stderr, "%s %.80s\nsee: gpuaas --help\n", fmt, word);
+	(void)fprintf(stderr, "error: %s %.80s\nsee: gpuaas %s --help\n", fmt, word, cli->verb);
 	return false;
 }
 
@@ -42,14 +41,14 @@ static bool set_format(struct cli *cli, const char *text)
 		cli->format = (cli_format)i;
 		return true;
 	}
-	return tell("the output is table, json, csv or name, not", text);
+	return tell(cli, "the output is table, json, csv or name, not", text);
 }
 
 static bool set_timeout(struct cli *cli, const char *text)
 {
 	int64_t seconds;
 	if (!time_parse_duration(str_of(text), &seconds) || seconds < 1 || seconds > TIMEOUT_MAX_S)
-		return tell("--timeout is a duration as 30s, not", text);
+		return tell(cli, "--timeout is a duration as 30s, not", text);
 	cli->timeout_ns = (uint64_t)seconds * UINT64_C(1000000000);
 	return true;
 }
@@ -105,15 +104,56 @@ static const struct cli_option *find(const struct cli_option *options, size_t co
 	return NULL;
 }
 
-static bool keep(const struct cli_option *option, const char *value)
+static bool keep(const struct cli *cli, const struct cli_option *option, const char *value)
 {
 	size_t i = 0;
 	while (i < option->max && option->value[i] != NULL)
 		i++;
 	if (i == max_size(option->max, 1) || (option->max == 0 && *option->value != NULL))
-		return tell("stands too often:", option->name);
+		return tell(cli, "stands too often:", option->name);
 	option->value[i] = value;
 	return true;
+}
+
+// How many letters have to be changed, added or left out to make the one word of the other.
+static size_t distance(struct str a, struct str b)
+{
+	enum { WORD_MAX = 32 };
+	size_t row[WORD_MAX + 1];
+	if (a.len > WORD_MAX || b.len > WORD_MAX)
+		return WORD_MAX;
+	for (size_t j = 0; j <= b.len; j++)
+		row[j] = j;
+	for (size_t i = 1; i <= a.len; i++) {
+		size_t before = row[0];
+		row[0] = i;
+		for (size_t j = 1; j <= b.len; j++) {
+			size_t changed = before + (a.data[i - 1] != b.data[j - 1]);
+			before = row[j];
+			row[j] = min_size(changed, 1 + min_size(row[j], row[j - 1]));
+		}
+	}
+	return row[b.len];
+}
+
+static bool unknown(const struct cli *cli, struct str name, const struct cli_option *options,
+		    size_t count)
+{
+	enum { SLIP_MAX = 2 };
+	const char *closest = NULL;
+	size_t best = SLIP_MAX + 1;
+	for (size_t i = 0; i < count; i++) {
+		size_t far = distance(name, str_of(options[i].name));
+		if (far < best) {
+			best = far;
+			closest = options[i].name;
+		}
+	}
+	(void)fprintf(stderr, "error: unknown option " STR_FMT, STR_ARG(str_slice(name, 0, 80)));
+	if (closest != NULL)
+		(void)fprintf(stderr, "; did you mean: %s", closest);
+	(void)fprintf(stderr, "\nsee: gpuaas %s --help\n", cli->verb);
+	return false;
 }
 
 // One word that begins with a dash; *i moves on when the value is the next word.
@@ -125,17 +165,17 @@ static bool take(struct cli *cli, int argc, char **argv, int *i, const struct cl
 	const struct cli_option *option = find(options, count, name);
 	if (str_eq_c(name, "--no-headers") || (option != NULL && option->flag != NULL)) {
 		if (value != NULL)
-			return tell("takes no value:", word);
+			return tell(cli, "takes no value:", word);
 		*(option == NULL ? &cli->no_headers : option->flag) = true;
 		return true;
 	}
 	if (option == NULL && !is_common(name))
-		return tell("unknown option", word);
+		return unknown(cli, name, options, count);
 	if (value == NULL && *i + 1 < argc)
 		value = argv[++*i];
 	if (value == NULL)
-		return tell("needs a value:", word);
-	return option == NULL ? take_common(cli, name, value) : keep(option, value);
+		return tell(cli, "needs a value:", word);
+	return option == NULL ? take_common(cli, name, value) : keep(cli, option, value);
 }
 
 bool cli_options(struct cli *cli, int argc, char **argv, const struct cli_option *options,

@@ -49,7 +49,7 @@ static void set_number(json_t *object, const char *key, const char *value)
 struct quota_options {
 	const char *gpus, *cpu, *memory, *pods, *display_name;
 	const char *parent, *guaranteed, *limit, *user_limit, *weight, *ceiling, *half_life,
-		*max_run;
+		*max_run, *by_model;
 	bool has_no_queue;
 };
 
@@ -62,7 +62,7 @@ struct quota_options {
 		{ "--weight", &(q).weight, NULL, 0 },                                              \
 		{ "--priority-ceiling", &(q).ceiling, NULL, 0 },                                   \
 		{ "--half-life", &(q).half_life, NULL, 0 },                                        \
-		{ "--max-run", &(q).max_run, NULL, 0 },                                            \
+		{ "--by-model", &(q).by_model, NULL, 0 }, { "--max-run", &(q).max_run, NULL, 0 },  \
 		{ "--no-queue", NULL, &(q).has_no_queue, 0 },                                      \
 	{                                                                                          \
 		"--display-name", &(q).display_name, NULL, 0                                       \
@@ -79,6 +79,35 @@ static void set_queue_member(json_t *queue, const char *key, const char *value, 
 		set_text(queue, key, value);
 }
 
+// "H100=4:8,A100=:2" is at least and at most so many of each.
+static void put_models(json_t *queue, const char *value)
+{
+	struct str rest = str_of(value == NULL ? "" : value), item;
+	json_t *models = json_array();
+	if (value != NULL && strcmp(value, "none") == 0)
+		(void)json_object_set_new(queue, "by_model", json_null());
+	else if (value != NULL)
+		(void)json_object_set(queue, "by_model", models);
+	while (rest.len > 0 && str_split_next(&rest, ',', &item)) {
+		static const char *const KEYS[] = { "guaranteed", "limit" };
+		json_t *model = json_object();
+		struct str name, amount;
+		if (str_split_next(&item, '=', &name))
+			(void)json_object_set_new(model, "model",
+						  json_stringn(name.data, name.len));
+		for (size_t i = 0; i < ARRAY_COUNT(KEYS) && str_split_next(&item, ':', &amount);
+		     i++) {
+			char text[32] = "";
+			if (amount.len == 0 || amount.len >= sizeof text)
+				continue;
+			memcpy(text, amount.data, amount.len);
+			set_number(model, KEYS[i], text);
+		}
+		(void)json_array_append_new(models, model);
+	}
+	json_decref(models);
+}
+
 static void put_queue(json_t *body, const struct quota_options *q)
 {
 	json_t *queue = json_object();
@@ -90,6 +119,7 @@ static void put_queue(json_t *body, const struct quota_options *q)
 	set_queue_member(queue, "priority_ceiling", q->ceiling, true);
 	set_queue_member(queue, "half_life", q->half_life, false);
 	set_queue_member(queue, "max_run", q->max_run, false);
+	put_models(queue, q->by_model);
 	if (q->has_no_queue)
 		(void)json_object_set_new(body, "queue", json_null());
 	else if (json_object_size(queue) > 0)

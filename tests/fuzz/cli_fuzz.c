@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	enum { ARENA_BYTES = 4 * 1024 * 1024 };
 	AUTO(arena_freep) struct arena *arena = arena_new(ARENA_BYTES);
-	struct cli cli = { .arena = arena };
+	struct cli cli = { .verb = "any", .arena = arena };
 	struct err err = { 0 };
 	struct str text = { (const char *)data, size }, code, detail;
 	if (cli_config_parse(&cli, text, &err) != ERR_OK)

@@ -196,6 +196,17 @@ EXIT_CODES = [
 ]
 
 
+def test_help_of_a_noun_and_slips_of_the_pen(here):
+    known = here.out("tenant", "--help")
+    assert "gpuaas tenant set NAME" in known and "gpuaas bill show" not in known
+    for words, said in ((("ps", "--stat"), "unknown option --stat; did you mean: --state"),
+                        (("request", "create", "--gpu-modle=A100"), "unknown option --gpu-modle; did you mean: --gpu-model"),
+                        (("ps", "--" + "x" * 200), "unknown option --" + "x" * 78 + "\n")):
+        done = here.run(*words)
+        assert done.returncode == 2 and said in done.stderr, done.stderr
+        assert f"see: gpuaas {' '.join(w for w in words if w[0] != '-')} --help" in done.stderr
+
+
 def test_exit_codes(here):
     here.out("tenant", "create", "codes", "--gpus", "2")
     for code, words in EXIT_CODES:

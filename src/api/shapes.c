@@ -104,6 +104,16 @@ static const struct schema_field tenant_fields[] = {
 	  .doc = "Why it is in this state." },
 	{ "created", SCHEMA_TIME, .doc = "When it was made." },
 };
+static const struct schema_field queue_model_fields[] = {
+	{ "model", SCHEMA_TEXT, .required = true, .doc = "As its settings name it." },
+	{ "guaranteed", SCHEMA_ANY, .doc = "GPUs, a number; in force." },
+	{ "limit", SCHEMA_ANY, .doc = "GPUs; null: none." },
+	{ "allocated", SCHEMA_ANY, .doc = "GPUs that it and those below it hold." },
+	{ "offered", SCHEMA_ANY, .doc = "GPUs of the model in the cluster; 0: no node has it." },
+};
+static const struct schema queue_model_schema = { .name = "QueueModel",
+						  .doc = "What a queue has of one GPU model.",
+						  SCHEMA_FIELDS(queue_model_fields) };
 static const struct schema_field queue_row_fields[] = {
 	{ "tenant", SCHEMA_TEXT, .required = true,
 	  .doc = "Name; ~others: all namespaces without a queue." },
@@ -124,7 +134,10 @@ static const struct schema_field queue_row_fields[] = {
 	{ "share", SCHEMA_ANY,
 	  .doc = "Its part of what it and its siblings had, over the part it should have: 1 is "
 		 "its share, who is below goes first." },
-	{ "problem", SCHEMA_TEXT, .doc = "Why its pods wait: settings that cannot hold." },
+	{ "by_model", SCHEMA_OBJECTS, .object = &queue_model_schema,
+	  .doc = "Of GPU models for which it has settings." },
+	{ "problem", SCHEMA_TEXT,
+	  .doc = "Why its pods wait: settings that cannot hold; or what is likely a mistake." },
 };
 const struct schema shape_queue = { .name = "Queue",
 				    .doc = "What a tenant's queue has now.",

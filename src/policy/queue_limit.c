@@ -2,6 +2,7 @@
 #include "policy/queue_limit.h"
 
 #include "gpu/mig.h"
+#include "gpu/model.h"
 #include "gpu/share.h"
 
 #include <inttypes.h>
@@ -36,6 +37,43 @@ static bool is_above(int64_t parts, const json_t *queue, const char *field, int6
 	return *ret_limit < INT64_MAX / GPU_PARTS && parts > *ret_limit * GPU_PARTS;
 }
 
+// How many of its pods the models' limits of one queue admit on GPUs that go by this name.
+static int64_t most_pods(const json_t *queue, struct str name, int64_t parts_of_one)
+{
+	int64_t most = INT64_MAX;
+	const json_t *entry;
+	size_t i;
+	json_array_foreach(json_object_get(queue, "byModel"), i, entry)
+	{
+		int64_t limit = json_int(entry, "limit", INT64_MAX);
+		if (limit < INT64_MAX / GPU_PARTS && parts_of_one > 0 &&
+		    gpu_model_matches(json_text(entry, "model"), name))
+			most = min_i64(most, limit * GPU_PARTS / parts_of_one);
+	}
+	return most;
+}
+
+// Of a request that names models; another one may go where there is no limit.
+static err_status check_models(struct str tenant, const struct request_spec *spec,
+			       const json_t *queue, struct err *err)
+{
+	int64_t pods = 0, parts = parts_of_pod(spec);
+	char asked[TEXT_BYTES], most[TEXT_BYTES];
+	for (size_t i = 0; i < spec->model_count; i++) {
+		int64_t of_model = most_pods(queue, spec->models[i], parts);
+		pods = min_i64(pods, INT64_MAX - of_model) + of_model;
+	}
+	if (spec->model_count == 0 || pods >= request_pod_count(spec))
+		return ERR_OK;
+	put_gpus(request_pod_count(spec) * parts, asked);
+	put_gpus(pods * parts, most);
+	return err_set(err, ERR_LIMIT,
+		       "%s GPUs of the models are asked for, tenant \"" STR_FMT
+		       "\" may hold %s of them in such pods at once (queue.by_model); ask for at "
+		       "most that, allow another model, or have the limit raised",
+		       asked, STR_ARG(tenant), most);
+}
+
 err_status queue_limit_check(struct str tenant, const struct request_spec *spec,
 			     tenant_queue_find_fn *find, const void *arg, struct err *err)
 {
@@ -58,6 +96,8 @@ err_status queue_limit_check(struct str tenant, const struct request_spec *spec,
 				       " at once (queue.limit); ask for at most that, or have it "
 				       "raised",
 				       asked, STR_ARG(tenant), limit);
+		if (check_models(tenant, spec, queue, err) != ERR_OK)
+			return ERR_LIMIT;
 		tenant = json_text(queue, "parent");
 		queue = tenant.len > 0 ? find(arg, tenant) : NULL;
 	}

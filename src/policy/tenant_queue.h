@@ -5,7 +5,7 @@
 
 #include "policy/schema.h"
 
-enum { TENANT_QUEUE_DEPTH_MAX = 8 };
+enum { TENANT_QUEUE_DEPTH_MAX = 8, TENANT_QUEUE_MODELS_MAX = 16, TENANT_QUEUE_MODEL_MAX = 63 };
 
 extern const struct schema tenant_queue_schema; // null takes a setting away
 

@@ -73,6 +73,8 @@ def scheduler(cluster, tmp_path):
 @pytest.mark.parametrize("queue,field", [
     ({"limit": -1}, "limit"), ({"guaranteed": 100001}, "guaranteed"), ({"weight": 1.5}, "weight"),
     ({"guaranteed": 5, "limit": 4}, "guaranteed is above limit"), ({"halfLifeSeconds": 10**12}, "halfLifeSeconds"),
+    ({"byModel": [{"model": "H100"}, {"model": "H100"}]}, "Duplicate"), ({"byModel": [{"limit": 1}]}, "model"),
+    ({"byModel": [{"model": "H100", "guaranteed": 2, "limit": 1}]}, "guaranteed is above limit"),
     ({"userLimit": "many"}, "userLimit"), ({"priorityCeiling": 2**31}, "priorityCeiling")])
 def test_the_api_server_refuses_what_no_queue_can_be(cluster, queue, field):
     with pytest.raises(urllib.error.HTTPError, match="422") as refused:
@@ -118,6 +120,23 @@ def test_guarantees_limits_and_persons(cluster, scheduler):
     wait_for("the fault is mended", lambda: not cluster.told("l0", "lost") or cluster.running("lost") == ["l0"]
              or "QueueInvalid" not in cluster.told("l0", "lost"))
     assert "only gpuaas-server" in scheduler.get("/queues", token=None)
+
+
+def test_models(cluster, scheduler):
+    """A limit of one GPU model closes the nodes of that model alone, says so, and opens when it is raised."""
+    cluster.set_queue("vision", {"byModel": [{"model": "A100", "limit": 2}, {"model": "B200"}]})
+    for i in range(2):
+        cluster.user_pod(f"m{i}", "vision", 2)
+    wait_for("one of two", lambda: len(cluster.running("vision")) == 1)
+    waits = "m1" if cluster.running("vision") == ["m0"] else "m0"
+    wait_for("told", lambda: "QueueLimitReached" in cluster.told(waits, "vision"))
+    assert "of A100 for vision" in cluster.told(waits, "vision")
+    row = next(row for row in json.loads(scheduler.get("/queues"))["items"] if row["tenant"] == "vision")
+    assert {"model": "A100", "guaranteed": 0, "limit": 2, "allocated": 2, "offered": 8} in row["by_model"]
+    assert row["problem"] == "spec.queue.byModel: no node has GPUs B200"
+    cluster.set_queue("vision", {"byModel": [{"model": "A100", "limit": 4}]})
+    wait_for("raised", lambda: cluster.running("vision") == ["m0", "m1"])
+    cluster.set_queue("vision", {"byModel": None})
 
 
 def test_what_was_had_outlives_the_scheduler(cluster, scheduler, tmp_path):

@@ -64,7 +64,28 @@ def test_settings_come_and_go(server):
     assert "queue" not in server.get("/v1/tenants/guest").json
 
 
+def test_models_of_a_queue(server):
+    """What is set of single models comes back, is replaced as a whole, and bounds requests that name them."""
+    models = [{"model": "H100", "guaranteed": 1, "limit": 2}, {"model": "A100"}]
+    assert change(server, "guest", {"by_model": models}).json["queue"] == {"by_model": models}
+    path, body = "/v1/tenants/guest/requests", {"image": "x.y/z:1", "gpus": 3, "gpu_models": ["H100"]}
+    answer = server.post(path, body)
+    assert (answer.status, answer.code) == (422, "queue_limit_exceeded") and "may hold 0 of them" in answer.json["detail"]
+    check = server.post("/v1/quota:check?tenant=guest", body).json
+    assert (check["state"], check["reasons"][0]["code"]) == ("refused", "QueueLimitTooSmall")
+    assert server.post(path, {**body, "gpus": 2}).status == 201
+    assert server.post(path, {**body, "gpu_models": ["H100", "L40S"]}).status == 201
+    answer = change(server, "guest", {"by_model": [{"model": "H100", "limit": 4}]})
+    assert answer.json["queue"] == {"by_model": [{"model": "H100", "limit": 4}]}
+    assert "by_model" not in change(server, "guest", {"by_model": None, "limit": 9}).json["queue"]
+    change(server, "guest", None)
+
+
 @pytest.mark.parametrize("tenant,queue,field", [
+    ("vision", {"by_model": [{"model": "H100", "limit": -1}]}, "queue.by_model.limit"),
+    ("vision", {"by_model": [{"model": "H100", "guaranteed": 5}]}, "queue.by_model"),
+    ("vision", {"by_model": [{"model": "H100"}, {"model": "H100"}]}, "queue.by_model"),
+    ("vision", {"by_model": [{"model": "M" + str(i)} for i in range(17)]}, "queue.by_model"),
     ("lab", {"parent": "vision"}, "queue.parent"), ("lab", {"parent": "lab"}, "queue.parent"),
     ("vision", {"parent": "nobody"}, "queue.parent"), ("vision", {"parent": "guest"}, "queue.parent"),
     ("vision", {"limit": 3}, "queue.guaranteed"), ("vision", {"limit": -1}, "queue.limit"),
@@ -126,6 +147,12 @@ def test_command_line(server, tmp_path):
     assert login.returncode == 0, login.stderr
     assert run("tenant", "set", "guest", "--limit", "3", "--weight", "2", "--half-life", "1d").returncode == 0
     assert server.get("/v1/tenants/guest").json["queue"] == {"limit": 3, "weight": 2, "half_life": 86400}
+    assert run("tenant", "set", "guest", "--by-model", "H100=1:8,A100=:2,L40S=1").returncode == 0
+    assert server.get("/v1/tenants/guest").json["queue"]["by_model"] == [
+        {"model": "H100", "guaranteed": 1, "limit": 8}, {"model": "A100", "limit": 2}, {"model": "L40S", "guaranteed": 1}]
+    wrong = run("tenant", "set", "guest", "--by-model", "H100=four")
+    assert wrong.returncode == 1 and "guaranteed" in wrong.stderr, wrong
+    assert run("tenant", "set", "guest", "--by-model", "none").returncode == 0
     assert run("tenant", "set", "guest", "--limit", "none").returncode == 0
     assert server.get("/v1/tenants/guest").json["queue"] == {"weight": 2, "half_life": 86400}
     wrong = run("tenant", "set", "guest", "--parent", "guest")

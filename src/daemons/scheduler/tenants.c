@@ -278,7 +278,39 @@ static void put_gpus(struct buf *out, const char *name, int64_t milli)
 			   (long long)(milli % MILLI));
 }
 
-static void put_row(struct buf *out, const struct sched_queue_row *row)
+// A model that no node has is most likely a slip of the pen.
+static struct str put_models(struct scheduler *s, struct buf *out, struct str tenant)
+{
+	struct sched_queue_model_row rows[SCHED_QUEUE_MODELS_MAX];
+	struct str unknown = { NULL, 0 };
+	size_t count = sched_queue_model_rows(s->core, tenant, rows, ARRAY_COUNT(rows));
+	buf_put_c(out, ",\"by_model\":[");
+	for (size_t i = 0; i < count; i++) {
+		buf_put_c(out, i > 0 ? ",{\"model\":" : "{\"model\":");
+		buf_put_json(out, rows[i].model);
+		put_gpus(out, "guaranteed", rows[i].guaranteed_milli);
+		put_gpus(out, "limit", rows[i].limit_milli);
+		put_gpus(out, "allocated", rows[i].allocated_milli);
+		put_gpus(out, "offered", rows[i].offered_milli);
+		buf_put_byte(out, '}');
+		if (rows[i].offered_milli == 0)
+			unknown = rows[i].model;
+	}
+	buf_put_byte(out, ']');
+	return unknown;
+}
+
+static void put_problem(struct buf *out, struct str fault, struct str unknown)
+{
+	AUTO(buf_done) struct buf text = { .limit = 256 };
+	if (fault.len == 0 && unknown.len > 0)
+		buf_printf(&text, "spec.queue.byModel: no node has GPUs " STR_FMT,
+			   STR_ARG(unknown));
+	buf_put_c(out, ",\"problem\":");
+	buf_put_json(out, fault.len > 0 ? fault : buf_str(&text));
+}
+
+static void put_row(struct scheduler *s, struct buf *out, const struct sched_queue_row *row)
 {
 	buf_put_c(out, "{\"tenant\":");
 	buf_put_json(out, shown_name(row));
@@ -293,10 +325,9 @@ static void put_row(struct buf *out, const struct sched_queue_row *row)
 	put_gpus(out, "waiting", row->waiting_milli);
 	put_gpus(out, "used_gpu_hours", row->used_milli_s / SECONDS_PER_HOUR);
 	put_gpus(out, "share", row->share_permille);
-	buf_printf(out,
-		   ",\"waiting_pods\":%zu,\"half_life_s\":%lld,\"problem\":", row->waiting_pods,
+	buf_printf(out, ",\"waiting_pods\":%zu,\"half_life_s\":%lld", row->waiting_pods,
 		   (long long)row->half_life_s);
-	buf_put_json(out, row->fault);
+	put_problem(out, row->fault, put_models(s, out, row->name));
 	buf_put_byte(out, '}');
 }
 
@@ -308,7 +339,7 @@ void tenants_put_table(struct scheduler *s, struct buf *out)
 	for (size_t i = 0; i < count; i++) {
 		if (i > 0)
 			buf_put_byte(out, ',');
-		put_row(out, &rows[i]);
+		put_row(s, out, &rows[i]);
 	}
 	buf_put_c(out, "]}\n");
 	free(rows);

@@ -42,6 +42,19 @@ static const struct {
 	{ "small", ASK(.gpu_milli = 500, .gang = 4), NULL },
 	{ "small", ASK(.gpu_milli = 500, .gpu_memory_mib = 61440, .gang = 4), "3 GPUs" },
 	{ "small", ASK(.gpu_milli = 500, .gpu_memory_mib = 163840, .gang = 2), NULL },
+	{ "models", ASK(.gpu_count = 8), NULL },
+	{ "models", ASK(.gpu_count = 2, .models = { { "H100", 4 } }, .model_count = 1), NULL },
+	{ "models", ASK(.gpu_count = 3, .models = { { "H100-80GB", 9 } }, .model_count = 1),
+	  "3 GPUs of the models are asked for, tenant \"models\" may hold 0 of them in such pods "
+	  "at "
+	  "once (queue.by_model); ask for at most that, allow another model" },
+	{ "models", ASK(.gpu_count = 1, .gang = 3, .models = { { "H100", 4 } }, .model_count = 1),
+	  "3 GPUs of the models are asked for, tenant \"models\" may hold 2" },
+	{ "models",
+	  ASK(.gpu_count = 3, .models = { { "H100", 4 }, { "L40S", 4 } }, .model_count = 2), NULL },
+	{ "models", ASK(.gpu_count = 3, .models = { { "A100", 4 } }, .model_count = 1), NULL },
+	{ "models-below", ASK(.gpu_count = 3, .models = { { "H100", 4 } }, .model_count = 1),
+	  "tenant \"models\" may hold 0 of them" },
 	{ "x", ASK(.gpu_count = 9), NULL }, // a circle is the scheduler's to tell
 };
 #undef ASK
@@ -54,7 +67,9 @@ int main(void)
 	err_status status = json_parse(
 		STR("{\"free\":{\"parent\":\"gone\"},\"small\":{\"limit\":2},\"below\":{\"parent\":"
 		    "\"small\",\"limit\":8},\"persons\":{\"userLimit\":1,\"limit\":4},\"none\":{"
-		    "\"limit\":0},\"x\":{\"parent\":\"y\"},\"y\":{\"parent\":\"x\"}}"),
+		    "\"limit\":0},\"models\":{\"byModel\":[{\"model\":\"H100\",\"limit\":2}]},"
+		    "\"models-below\":{\"parent\":\"models\"},\"x\":{\"parent\":\"y\"},\"y\":{"
+		    "\"parent\":\"x\"}}"),
 		&tenants, &err);
 	ASSERT(status == ERR_OK);
 	for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {

@@ -36,6 +36,16 @@ static void test_bodies(struct check *c)
 		{ "{\"name\":\"t\",\"queue\":{\"priority_ceiling\":2147483648}}",
 		  "queue.priority_ceiling" },
 		{ "{\"name\":\"t\",\"queue\":{\"half_life\":\"-1s\"}}", "queue.half_life" },
+		{ "{\"name\":\"t\",\"queue\":{\"by_model\":[{\"model\":\"H100\",\"guaranteed\":1,"
+		  "\"limit\":4}]}}",
+		  NULL },
+		{ "{\"name\":\"t\",\"queue\":{\"by_model\":null}}", NULL },
+		{ "{\"name\":\"t\",\"queue\":{\"by_model\":[{\"limit\":4}]}}",
+		  "queue.by_model.model" },
+		{ "{\"name\":\"t\",\"queue\":{\"by_model\":[{\"model\":\"\"}]}}",
+		  "queue.by_model.model" },
+		{ "{\"name\":\"t\",\"queue\":{\"by_model\":[{\"model\":\"H100\",\"limit\":-1}]}}",
+		  "queue.by_model.limit" },
 		{ "{\"name\":\"t\",\"queue\":{\"parent\":\"Lab\"}}", "queue.parent" },
 		{ "{\"name\":\"t\",\"queue\":{\"luck\":1}}", "queue.luck" },
 		{ "{\"name\":\"t\",\"queue\":[]}", "queue" },
@@ -97,6 +107,24 @@ static void test_tree(struct check *c)
 		  "queue.parent: tenant \"nobody\" is not there or has no queue; give it one first "
 		  "or "
 		  "name another parent" },
+		{ "new",
+		  "{\"byModel\":[{\"model\":\"H100\",\"guaranteed\":2,\"limit\":2},{\"model\":"
+		  "\"A100\"}],\"guaranteed\":2}",
+		  NULL, NULL },
+		{ "new", "{\"byModel\":[{\"model\":\"H100\"},{\"model\":\"H100\"}]}",
+		  "queue.by_model", "queue.by_model: a model is named twice; leave one out" },
+		{ "new", "{\"byModel\":[{\"model\":\"H100\",\"guaranteed\":2,\"limit\":1}]}",
+		  "queue.by_model",
+		  "queue.by_model: a model's guaranteed is above its limit; raise the limit or "
+		  "guarantee less" },
+		{ "new", "{\"guaranteed\":1,\"byModel\":[{\"model\":\"H100\",\"guaranteed\":2}]}",
+		  "queue.by_model",
+		  "queue.by_model: the models' guarantees are more than guaranteed; raise that or "
+		  "guarantee less of them" },
+		{ "new", "{\"limit\":1,\"byModel\":[{\"model\":\"H100\",\"guaranteed\":2}]}",
+		  "queue.by_model",
+		  "queue.by_model: the models' guarantees are more than the limit; raise the limit "
+		  "or guarantee less of them" },
 		{ "a", "{\"parent\":\"c\"}", "queue.parent",
 		  "queue.parent: the tenant would be below itself; name another parent" },
 		{ "a", "{\"parent\":\"a\"}", "queue.parent",

@@ -241,9 +241,9 @@ static const struct schema_field explain_fields[] = {
 	{ "load", SCHEMA_ANY,
 	  .doc = "Of GPUs given in shares: how loaded each was when it was chosen." },
 	{ "preemption", SCHEMA_ANY,
-	  .doc = "{\"node\",\"leaving\",\"evictedBy\",\"queuedSince\"}: node kept for it and how "
-		 "many "
-		 "pods leave that first; for whom it has to leave; since when it is queued, if it "
+	  .doc = "{\"node\",\"leaving\",\"evictedBy\",\"goesOnAt\",\"queuedSince\"}: node kept "
+		 "for it and how many pods leave that first; for whom it has to leave; the node "
+		 "where room is kept for it, if it is moved; since when it is queued, if it "
 		 "replaces an evicted pod." },
 	{ "reasons", SCHEMA_OBJECTS, .required = true, .object = &reason_schema,
 	  .doc = "All reasons that hold now." },

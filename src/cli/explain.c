@@ -70,6 +70,9 @@ static void print_preemption(struct cli *cli, const json_t *preemption)
 	if (json_text(preemption, "evictedBy").len > 0)
 		printf("evicted: makes room for %s\n",
 		       cli_plain(cli, json_text(preemption, "evictedBy")));
+	if (json_text(preemption, "goesOnAt").len > 0)
+		printf("moved: room is kept for it on %s\n",
+		       cli_plain(cli, json_text(preemption, "goesOnAt")));
 	if (json_text(preemption, "queuedSince").len > 0)
 		printf("queued since: %s, as the evicted pod that it replaces\n",
 		       cli_plain(cli, json_text(preemption, "queuedSince")));

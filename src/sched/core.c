@@ -161,6 +161,7 @@ void sched_free(struct sched *sched)
 		if (sched->nodes[slot] != NULL)
 			sched_node_remove(sched, node->name);
 	}
+	moves_free(sched);
 	ASSERT(map_count(sched->shape_by_key) == 0 && map_count(sched->node_by_name) == 0);
 	free_namespaces(sched);
 	queueing_free(sched->queueing);

@@ -432,6 +432,7 @@ bool sched_next(struct sched *sched, int64_t now_ms, struct sched_decision *ret)
 {
 	sched->now_ms = max_i64(sched->now_ms, now_ms);
 	loads_expire(sched);
+	berth_tick(sched);
 	wake_due(sched);
 	deadline_tick(sched);
 	windows_tick(sched);

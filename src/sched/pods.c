@@ -4,6 +4,7 @@
 #include "sched/gang.h"
 #include "sched/hold.h"
 #include "sched/lasting.h"
+#include "sched/move.h"
 #include "sched/queueing.h"
 #include "sched/stock.h"
 #include "sched/victims.h"
@@ -399,6 +400,8 @@ static bool take_over(struct sched *sched, struct pod *pod, const struct sched_p
 		pod->leaving_ms = sched->now_ms;
 	if (begins_to_end && pod->node != NULL) // topology spread counts it no longer
 		sched->wakes_near = true;
+	if (pod->stay.checkpoint_ms != in->stay.checkpoint_ms && move_is_on(sched))
+		preempt_changed(sched); // it loses less by a move now
 	pod->stay = in->stay;
 	if (begins_to_end && pod->node != NULL)
 		pod_expect(sched, pod, pod->bound_ms);
@@ -515,6 +518,7 @@ void sched_pod_set(struct sched *sched, const struct sched_pod_in *asked)
 	struct sched_pod_in own = *asked, *in = &own;
 	struct pod *pod = map_find(sched->pod_by_uid, in->uid);
 	in->priority = queueing_priority(sched, asked);
+	bool is_new = pod == NULL;
 	struct pod *namesake = pod_find(sched, in->namespace_, in->name);
 	if (namesake != NULL && namesake != pod)
 		sched_pod_remove(sched, namesake->uid); // deleted and made again under its name
@@ -522,8 +526,8 @@ void sched_pod_set(struct sched *sched, const struct sched_pod_in *asked)
 		sched_pod_remove(sched, in->uid);
 		return;
 	}
-	bool is_changed = pod == NULL;
-	if (pod == NULL) {
+	bool is_changed = is_new;
+	if (is_new) {
 		pod = pod_new(sched, in);
 		if (in->is_ours && in->spec->share_count == 0)
 			weigh_note(sched->weigh, in->spec);
@@ -552,6 +556,8 @@ void sched_pod_set(struct sched *sched, const struct sched_pod_in *asked)
 		pod->wait->told_hash = 0;
 		pod_tell(sched, pod);
 	}
+	if (is_new)
+		berth_arrived(sched, pod);
 	bool is_told = in->node.len == 0 && !preempt_keeps(pod);
 	if (is_told && !str_eq(pod->wait->nominated, in->nominated)) {
 		nominate_set(sched, pod, in->nominated);
@@ -564,6 +570,8 @@ void sched_pod_remove(struct sched *sched, struct str uid)
 	struct pod *pod = map_find(sched->pod_by_uid, uid);
 	if (pod == NULL)
 		return;
+	if (pod->fate != NULL)
+		berth_left(sched, pod);
 	pod_leave(sched, pod);
 	if (pod->node != NULL)
 		pod_unaccount(sched, pod);

@@ -3,7 +3,7 @@
 
 #include "sched/parts.h"
 
-static struct str model_of(const struct node *node)
+struct str pool_of_node(const struct node *node)
 {
 	struct str model = sched_labels_get(&node->labels, STR("nvidia.com/gpu.product"));
 	for (size_t i = 0; i < node->device_count; i++) {
@@ -20,7 +20,7 @@ struct str sched_pod_pool(const struct sched *sched, struct str uid)
 	if (pod != NULL && pod->shape->gpu_milli == 0)
 		return STR("none");
 	if (pod != NULL && pod->node != NULL)
-		model = model_of(pod->node);
+		model = pool_of_node(pod->node);
 	return model.len > 0 ? model : STR("unknown");
 }
 

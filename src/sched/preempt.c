@@ -4,6 +4,7 @@
 // and less often. A node that was chosen is kept (nominate.c) as long as the pod will fit there
 // when those that leave have left.
 #include "sched/gang_preempt.h"
+#include "sched/move.h"
 #include "sched/queueing.h"
 
 #include <stdio.h>
@@ -26,6 +27,7 @@ struct preempt *preempt_new(uint64_t seed)
 	preempt->budgets = map_new(seed);
 	preempt->budget_spaces = map_new(seed);
 	preempt->heirs = map_new(seed);
+	preempt->moves = moves_new();
 	preempt->due_ms = INT64_MAX;
 	link_head_init(&preempt->keeps);
 	link_head_init(&preempt->telling);
@@ -36,7 +38,7 @@ void preempt_free(struct preempt *preempt)
 {
 	struct str key;
 	void *heir;
-	ASSERT(link_is_empty(&preempt->keeps));
+	ASSERT(link_is_empty(&preempt->keeps) && preempt->moves == NULL);
 	for (size_t i = 0; map_next(preempt->heirs, &i, &key, &heir);)
 		free(heir);
 	map_free(preempt->heirs);
@@ -254,6 +256,22 @@ static void decide(struct sched *sched, struct pod *pod, const struct choice *ch
 	lend_victims(sched, choice->count, ret);
 }
 
+static void decide_moves(struct sched *sched, struct pod *pod, const struct move_choice *moves,
+			 struct sched_decision *ret)
+{
+	struct choice choice = { .node = moves->node, .count = moves->count };
+	memcpy(choice.pods, moves->pods, moves->count * sizeof(struct pod *));
+	move_note(sched, moves);
+	decide(sched, pod, &choice, ret);
+	for (size_t i = 0; i < moves->count; i++)
+		berth_keep(sched, moves->pods[i], moves->homes[i]);
+	for (size_t i = 0; i < moves->count; i++) {
+		struct sched_victim *victim = &sched->preempt->victims[i];
+		victim->home = berth_of(sched, map_find(sched->pod_by_uid, victim->uid))->name;
+		victim->is_reclaimed = false;
+	}
+}
+
 // One decision has the victims; the nodes of the other members come out right after it.
 static void decide_gang(struct sched *sched, const struct gang_choice *choice,
 			struct sched_decision *ret)
@@ -321,7 +339,8 @@ struct turn {
 static void stand(struct sched *sched, struct turn *turn, struct pod *pod)
 {
 	if (pod == NULL || pod->wait->keep != NULL || !preempt_may_ask(pod) ||
-	    !(pod_has_lower(sched, pod->key.priority) || queues_are_used(sched->queueing->queues)))
+	    !(pod_has_lower(sched, pod->key.priority) || move_is_on(sched) ||
+	      queues_are_used(sched->queueing->queues)))
 		return;
 	int64_t at_ms = max_i64(due_ms(sched, again_of(pod)),
 				pod->since_ms + sched->preempt->rules.delay_ms);
@@ -371,7 +390,7 @@ static bool was_protected(const struct pod *pod)
 static void fail(struct sched *sched, struct pod *pod)
 {
 	bool is_again = again_of(pod)->failures > 0;
-	put_off(sched, pod, victims_ripe_ms(sched, pod));
+	put_off(sched, pod, min_i64(victims_ripe_ms(sched, pod), move_ripe_ms(sched, pod)));
 	if (is_again && was_protected(pod)) // who was protected may be so no longer
 		look_again(sched, pod);
 }
@@ -404,7 +423,16 @@ static bool try_gang(struct sched *sched, struct pod *pod, struct sched_decision
 static bool try_pod(struct sched *sched, struct pod *pod, struct sched_decision *ret)
 {
 	struct choice choice;
+	struct move_choice moves = { .node = NULL };
 	victims_choose(sched, pod, &choice);
+	if (choice.node == NULL || choice.count > 0) // else enough leaves already
+		move_choose(sched, pod, &moves);
+	if (moves.node != NULL) {
+		if (!is_paid(sched, pod, moves.count))
+			return false;
+		decide_moves(sched, pod, &moves, ret);
+		return true;
+	}
 	if (choice.node == NULL) {
 		fail(sched, pod);
 		return false;
@@ -453,7 +481,7 @@ void preempt_parked(struct sched *sched, const struct again *again)
 int64_t preempt_wake_ms(const struct sched *sched)
 {
 	const struct preempt *preempt = sched->preempt;
-	int64_t wake_ms = is_on(sched) ? preempt->due_ms : INT64_MAX;
+	int64_t wake_ms = min_i64(is_on(sched) ? preempt->due_ms : INT64_MAX, berth_wake_ms(sched));
 	const struct link *head = &preempt->keeps;
 	for (const struct link *at = head->next; at != head; at = at->next)
 		wake_ms = min_i64(wake_ms, LINK_OF((uintptr_t)at, struct keep, in_keeps)->check_ms);
@@ -471,6 +499,7 @@ void sched_evict_failed(struct sched *sched, struct str uid, int64_t now_ms)
 	struct budget *budget = budget_find(sched, pod, &budget_count);
 	if (budget_count == 1) // nothing of it was used up; the API server tells of changes alone
 		budget->left = min_i64(budget->left + 1, max_i64(budget->in.allowed, 0));
+	berth_refused(sched, pod);
 	free(pod->fate);
 	pod->fate = NULL;
 	pod->spared_ms = sched->now_ms + SPARE_MS;
@@ -516,6 +545,9 @@ bool sched_preempt_explain(const struct sched *sched, struct str namespace_, str
 	}
 	if (pod->fate != NULL)
 		ret->evicted_by = pod->fate->for_whom;
+	const struct node *home = berth_of(sched, pod);
+	if (home != NULL)
+		ret->home = home->name;
 	if (pod->key.created_s != pod->made_s)
 		ret->queued_s = pod->key.created_s;
 	return true;

@@ -11,13 +11,24 @@
 struct sched;
 
 typedef enum sched_preemption { SCHED_PREEMPT_OFF, SCHED_PREEMPT_PRIORITY } sched_preemption;
+struct sched_move_rules {  // who goes on elsewhere so that a pod fits that fits nowhere
+	int64_t count_max; // moves in one period, of each GPU model; 0: nobody is moved
+	int64_t period_ms;
+	int64_t min_run_ms;  // nobody is moved who has run for less where it is
+	int64_t lost_max_ms; // GPU-time since the checkpoints that one decision may lose
+};
+#define SCHED_MOVE_RULES /* unless said otherwise: off, but with limits */                         \
+	{                                                                                          \
+		.period_ms = 3600000, .min_run_ms = 3600000, .lost_max_ms = 3600000                \
+	}
 struct sched_preempt_rules {
 	sched_preemption mode;        // off unless set
 	int64_t min_run_ms;           // nobody is a victim who has run for less
 	int64_t delay_ms;             // how long a pod waits before others must leave for it
 	int64_t evictions_per_minute; // at most; 0: no limit
+	struct sched_move_rules move; // needs a mode that is not off
 };
-enum { SCHED_GRACE_S = 30, SCHED_VICTIMS_MAX = 1024 };
+enum { SCHED_GRACE_S = 30, SCHED_VICTIMS_MAX = 1024, SCHED_MOVES_MAX = 1000 };
 
 struct sched_stay {            // of a pod: what its eviction costs, what it may do to others
 	int64_t checkpoint_ms; // its work is safe up to then, by the clock of sched_next; 0: none
@@ -33,6 +44,7 @@ struct sched_victim {
 	int64_t grace_s;
 	bool is_reclaimed; // by a queue below what is its own, whatever the priorities
 	bool is_guarded;   // a budget counts it: its eviction may be refused
+	struct str home;   // where it is to go on, moved for defragmentation; empty: nowhere
 };
 struct sched_budget {               // PodDisruptionBudget
 	struct str key, namespace_; // key: namespace/name
@@ -52,6 +64,7 @@ struct sched_preempt_view {    // of one pod, borrowed until the next call
 	struct str kept_node;  // for a waiting pod; empty: none
 	size_t leaving_count;  // pods that have to leave it first
 	struct str evicted_by; // namespace/name of the pod that this one makes room for
+	struct str home;       // the node where it is to go on; empty: nowhere
 	int64_t queued_s;      // it stands in the queue as if made then; 0: by its own time
 };
 // False: no such pod.

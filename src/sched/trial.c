@@ -3,6 +3,7 @@
 
 #include "sched/gang.h"
 #include "sched/hold.h"
+#include "sched/move.h"
 #include "sched/queueing.h"
 #include "sched/stock.h"
 
@@ -218,6 +219,12 @@ static void note_order(struct trial *trial, struct trial_node *at)
 	at->all_count = trial->all_count - at->all_from;
 }
 
+static bool may_take(const struct trial *trial, const struct pod *pod)
+{
+	return trial->is_move ? move_may_take(trial->sched, pod, trial->claimant)
+			      : victims_may_take(trial->sched, pod, trial->claimant);
+}
+
 void trial_add(struct trial *trial, struct node *node, bool with_items)
 {
 	struct trial_node *at = add_node(trial, node);
@@ -226,7 +233,7 @@ void trial_add(struct trial *trial, struct node *node, bool with_items)
 		struct pod *pod = trial->all[i];
 		if (victims_is_leaving(trial->sched, pod)) {
 			(void)add(trial, &trial->leaving, pod);
-		} else if (with_items && victims_may_take(trial->sched, pod, trial->claimant)) {
+		} else if (with_items && may_take(trial, pod)) {
 			(void)add(trial, &trial->items, pod);
 			if (!add_mates(trial))
 				trial->items.count--;
@@ -366,7 +373,8 @@ void trial_settle(struct trial *trial)
 		const struct candidate *item = &items->items[i - 1];
 		if (!has_spare(trial, item) || !take_budgets(trial, item))
 			continue;
-		if (!take_claim(trial, item, &claim)) {
+		// Who goes on elsewhere gives nothing back.
+		if (!trial->is_move && !take_claim(trial, item, &claim)) {
 			give_budgets(trial, item, item->mate_count + 1);
 			continue;
 		}

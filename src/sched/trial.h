@@ -34,7 +34,8 @@ struct trial {
 	size_t all_count, all_cap;
 	struct trial_node *nodes;
 	size_t node_count, node_cap;
-	uint64_t no; // one for each set of nodes
+	uint64_t no;  // one for each set of nodes
+	bool is_move; // set after trial_begin: those that leave go on elsewhere, by move.h
 	bool is_moved, was_trying, wakes_all, wakes_volumes, are_heads_stale;
 	uint64_t apart_gen;
 };

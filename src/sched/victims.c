@@ -25,6 +25,12 @@ bool victims_is_leaving(const struct sched *sched, const struct pod *pod)
 	return is_asked && sched->now_ms <= pod->leaving_ms + grace_ms + LEAVE_LATE_MS;
 }
 
+bool victims_is_settled(const struct pod *pod)
+{
+	return pod->state == SCHED_STATE_BOUND && pod->is_ours && !pod->is_terminating &&
+	       pod->fate == NULL;
+}
+
 int64_t victims_lost_ms(const struct sched *sched, const struct pod *pod)
 {
 	int64_t safe_ms = min_i64(pod->stay.checkpoint_ms, sched->now_ms);
@@ -41,8 +47,7 @@ static bool is_within_reach(const struct sched *sched, const struct pod *pod,
 			    const struct pod *claimant)
 {
 	bool is_lower = pod->key.priority < claimant->key.priority;
-	return pod->state == SCHED_STATE_BOUND && pod->is_ours && !pod->is_terminating &&
-	       pod->fate == NULL && (is_lower || is_foreign(sched, pod, claimant));
+	return victims_is_settled(pod) && (is_lower || is_foreign(sched, pod, claimant));
 }
 
 static int64_t ripe_ms(const struct sched *sched, const struct pod *pod)

@@ -33,6 +33,7 @@ struct heir { // queue place of pods that were evicted, for those that replace t
 	int64_t created_s, since_ms;
 	size_t count;
 };
+struct moves;
 struct preempt {
 	struct sched_preempt_rules rules;
 	struct link keeps, telling;
@@ -43,6 +44,7 @@ struct preempt {
 	uint64_t gen, seen_gen;              // gen: of changes that the ledger does not count
 	int64_t tokens_milli, filled_ms;     // evictions that may be decided now
 	const struct pod *trying;
+	struct moves *moves;                            // of move.h
 	struct sched_victim victims[SCHED_VICTIMS_MAX]; // lent with the last decision
 };
 
@@ -80,6 +82,17 @@ bool heir_take(struct sched *sched, struct str namespace_, uint64_t owner, int64
 // Adds what of preemption holds for one pod, not for its whole shape.
 void preempt_note(const struct sched *sched, const struct pod *pod, struct sched_facts *facts);
 
+// berth.c
+struct moves *moves_new(void);
+void moves_free(struct sched *sched); // the berths with it, before nodes and queues
+void berth_keep(struct sched *sched, struct pod *moved, struct node *home);
+const struct node *berth_of(const struct sched *sched, const struct pod *moved); // NULL: none
+void berth_refused(struct sched *sched, const struct pod *moved);                // it stays
+void berth_left(struct sched *sched, const struct pod *moved);                   // it has gone
+void berth_arrived(struct sched *sched, struct pod *pod); // a new pod that waits
+void berth_tick(struct sched *sched);
+int64_t berth_wake_ms(const struct sched *sched);
+
 // victims.c
 struct choice {
 	struct node *node; // NULL: no victims help
@@ -93,6 +106,7 @@ void victims_choose(struct sched *sched, struct pod *pod, struct choice *ret);
 bool victims_will_fit(struct sched *sched, struct pod *pod, struct node *node);
 // Earliest time at which somebody may become a victim who is too young now; INT64_MAX: none.
 int64_t victims_ripe_ms(const struct sched *sched, const struct pod *claimant);
+bool victims_is_settled(const struct pod *pod); // ours, on its node, and not asked to leave
 bool victims_is_leaving(const struct sched *sched, const struct pod *pod); // and will, in time
 // Whether it may be asked to leave for the claimant, if for nobody else.
 bool victims_may_take(const struct sched *sched, const struct pod *pod, const struct pod *claimant);

@@ -246,12 +246,22 @@ static bool misses_more(const struct question *with, const struct question *with
 	return false;
 }
 
-static bool is_before(const struct sim_pod *a, const struct sim_pod *b)
+// One that replaces an evicted pod stands where that one stood.
+static int64_t queued_s(const struct sim *sim, const struct sim_pod *pod)
 {
+	struct sched_preempt_view view;
+	bool is_heir = sched_preempt_explain(sim->core, pod->in.namespace_, pod->in.name, &view) &&
+		       view.queued_s != 0;
+	return is_heir ? view.queued_s : pod->in.created_s;
+}
+
+static bool is_before(const struct sim *sim, const struct sim_pod *a, const struct sim_pod *b)
+{
+	int64_t a_s = queued_s(sim, a), b_s = queued_s(sim, b);
 	if (a->in.priority != b->in.priority)
 		return a->in.priority > b->in.priority;
-	if (a->in.created_s != b->in.created_s)
-		return a->in.created_s < b->in.created_s;
+	if (a_s != b_s)
+		return a_s < b_s;
 	int order = str_cmp(a->in.namespace_, b->in.namespace_);
 	return order != 0 ? order < 0 : str_cmp(a->in.name, b->in.name) < 0;
 }
@@ -265,7 +275,7 @@ static const char *check_reservation(struct sim *sim, const struct sim_pod *pod,
 	// These books know no ports; one that never preempts has no right to others' room.
 	bool is_of_amounts = head->in.spec->port_count == 0 &&
 			     !(head->in.stay.never_preempts && pod->has_victims);
-	if (!is_of_amounts || !str_eq(reservation->node, pod->node) || !is_before(head, pod) ||
+	if (!is_of_amounts || !str_eq(reservation->node, pod->node) || !is_before(sim, head, pod) ||
 	    pod->in.gang != NULL) // a gang stands where its first member does
 		return NULL;
 	if (head->in.gang != NULL && !checker_gang_is_even(sim, head))

@@ -92,6 +92,26 @@ static bool is_alone(const struct sim *sim, const struct sim_pod *pod, struct st
 	return true;
 }
 
+// It goes on elsewhere, where there is room for it now.
+static const char *check_moved(struct sim *sim, const struct sim_pod *pod,
+			       const struct sim_pod *victim, const struct sched_victim *told)
+{
+	const struct sched_move_rules *rules = &sim->rules.move;
+	const struct sched_decision there = { .node = told->home };
+	bool has_queues = map_count(sim->queues) > 0;
+	if (victim->in.priority > pod->in.priority && !has_queues)
+		return blame(sim, victim, "is moved for one that is below it");
+	if (victim->in.stay.checkpoint_ms <= victim->bound_ms || victim->in.stay.owner == 0)
+		return blame(sim, victim, "is moved and would begin anew, or not at all");
+	if (sim->now_ms - victim->bound_ms < rules->min_run_ms)
+		return blame(sim, victim, "is moved again too soon");
+	if (told->lost_ms * max_i64(told->gpu_count, 1) > rules->lost_max_ms)
+		return blame(sim, victim, "is moved and loses too much");
+	if (str_eq(told->home, victim->node) || !suffices(sim, victim, &there, STR("")))
+		return blame(sim, victim, "is moved to where there is no room for it");
+	return NULL;
+}
+
 static const char *check_victim(struct sim *sim, const struct sim_pod *pod,
 				const struct sched_decision *decision,
 				const struct sched_victim *told)
@@ -104,8 +124,14 @@ static const char *check_victim(struct sim *sim, const struct sim_pod *pod,
 	if (is_single && !str_eq(victim->node, decision->node))
 		return blame(sim, victim, "is evicted and runs elsewhere");
 	bool has_queues = map_count(sim->queues) > 0; // their ceilings lower a priority
-	if (victim->in.priority >= pod->in.priority && !has_queues)
+	bool is_below = victim->in.priority < pod->in.priority;
+	if (told->home.len > 0) {
+		const char *broken = check_moved(sim, pod, victim, told);
+		if (broken != NULL)
+			return broken;
+	} else if (!is_below && !has_queues) {
 		return blame(sim, victim, "is evicted for one that is not above it");
+	}
 	if (is_leaving(victim))
 		return blame(sim, victim, "is evicted twice");
 	if (sim->now_ms - victim->bound_ms < sim->rules.min_run_ms)

@@ -16,6 +16,7 @@ typedef enum event_kind {
 	EVENT_FINISH,
 	EVENT_EVICT,
 	EVENT_NOMINATED,
+	EVENT_SAVED, // a checkpoint
 	EVENT_RECREATE
 } event_kind;
 struct event {

@@ -2,6 +2,7 @@
 #include "sim/evict.h"
 
 static const struct str RECREATE = { "sim.gpuaas.io/recreate-after", 28 };
+static const struct str SAVES = { "sim.gpuaas.io/checkpoint-every", 30 };
 static const struct str ENDS = { "sim.gpuaas.io/ends-after", 24 };
 
 void evict_init(struct sim *sim) { sim->budgets = map_new(0); }
@@ -48,6 +49,8 @@ err_status evict_read(const struct sim_object *object, struct sim_pod *pod, stru
 	pod->recreate_ms = -1;
 	if (read_after(object->json, ENDS, &pod->ends_ms, err) != ERR_OK)
 		return err->status;
+	if (read_after(object->json, SAVES, &pod->saves_ms, err) != ERR_OK)
+		return err->status;
 	return read_after(object->json, RECREATE, &pod->recreate_ms, err);
 }
 
@@ -93,11 +96,29 @@ void evict_start(struct sim *sim, const struct sched_decision *decision)
 		struct sim_pod *victim = map_find(sim->pods, decision->victims[i].uid);
 		victim->evicted_for = pod->uid;
 		victim->leaving_ms = sim->now_ms;
+		victim->home = arena_dup(sim->scenario->arena, decision->victims[i].home);
+		sim->moved_pods += victim->home.len > 0;
 		sim->evicted++;
 		add(sim, EVENT_EVICT, victim, 1 + (int64_t)rng_below(&sim->rng, EVICT_MS_MAX));
 	}
 	if (!is_given_back || decision->victim_count == 0)
 		add(sim, EVENT_NOMINATED, pod, 1 + (int64_t)rng_below(&sim->rng, EVICT_MS_MAX));
+}
+
+void evict_bound(struct sim *sim, const struct sim_pod *pod)
+{
+	if (pod->saves_ms > 0)
+		add(sim, EVENT_SAVED, pod, pod->saves_ms);
+}
+
+static void on_saved(struct sim *sim, struct sim_pod *pod)
+{
+	if (pod->in.is_terminating)
+		return;
+	pod->in.stay.checkpoint_ms = sim->now_ms;
+	sched_pod_set(sim->core, &pod->in);
+	if (pod->runs_ms >= 0) // else it would go on for ever
+		add(sim, EVENT_SAVED, pod, pod->saves_ms);
 }
 
 static void on_evict(struct sim *sim, struct sim_pod *pod)
@@ -107,7 +128,7 @@ static void on_evict(struct sim *sim, struct sim_pod *pod)
 		struct sim_pod *claimant = map_find(sim->pods, pod->evicted_for);
 		if (claimant != NULL)
 			claimant->is_excused = true;
-		pod->evicted_for = STR("");
+		pod->evicted_for = pod->home = STR("");
 		sched_evict_failed(sim->core, pod->uid, sim->now_ms);
 		return;
 	}
@@ -133,6 +154,10 @@ static void on_recreate(struct sim *sim, const struct event *event)
 	pod->in.device_count = 0;
 	pod->in.created_s = sim->now_ms / 1000;
 	pod->in.is_terminating = pod->is_told = pod->is_started = false;
+	if (old->saves_ms > 0 && old->runs_ms >= 0) { // it goes on from its checkpoint
+		pod->runs_ms -= max_i64(old->in.stay.checkpoint_ms - old->bound_ms, 0);
+		pod->in.stay.checkpoint_ms = 0;
+	}
 	(void)map_set(sim->pods, pod->uid, pod);
 	sched_pod_set(sim->core, &pod->in);
 }
@@ -148,6 +173,8 @@ void evict_event(struct sim *sim, const struct event *event)
 		return;
 	if (event->kind == EVENT_EVICT) {
 		on_evict(sim, pod);
+	} else if (event->kind == EVENT_SAVED) {
+		on_saved(sim, pod);
 	} else if (pod->node.len == 0) { // the API server tells what we have told it
 		pod->in.nominated = pod->kept;
 		sched_pod_set(sim->core, &pod->in);

@@ -16,6 +16,7 @@ MUST_USE err_status evict_apply_budget(struct sim *sim, const struct sim_object 
 MUST_USE err_status evict_read(const struct sim_object *object, struct sim_pod *pod,
 			       struct err *err); // annotations of the scenario
 void evict_start(struct sim *sim, const struct sched_decision *decision);
+void evict_bound(struct sim *sim, const struct sim_pod *pod);
 void evict_event(struct sim *sim, const struct event *event); // of one of its kinds
 void evict_gone(struct sim *sim, struct sim_pod *pod);        // it has ended
 

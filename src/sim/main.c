@@ -17,6 +17,14 @@ static bool read_rule(const char *name, const char *value, struct sched_preempt_
 		rules->delay_ms = 1000 * number;
 	else if (strcmp(name, "--evictions-per-minute") == 0)
 		rules->evictions_per_minute = number;
+	else if (strcmp(name, "--moves") == 0 && number <= SCHED_MOVES_MAX)
+		rules->move.count_max = number;
+	else if (strcmp(name, "--move-period") == 0)
+		rules->move.period_ms = 1000 * number;
+	else if (strcmp(name, "--move-min-run") == 0)
+		rules->move.min_run_ms = 1000 * number;
+	else if (strcmp(name, "--move-lost") == 0)
+		rules->move.lost_max_ms = 1000 * number;
 	else
 		return false;
 	return true;
@@ -36,7 +44,8 @@ static bool read_queue_rule(const char *name, const char *value, struct run_opti
 
 static int run_command(int argc, char **argv)
 {
-	struct run_options options = { .rules = { .mode = SCHED_PREEMPT_PRIORITY } };
+	struct run_options options = { .rules = { .mode = SCHED_PREEMPT_PRIORITY,
+						  .move = SCHED_MOVE_RULES } };
 	for (int i = 2; i < argc; i++) {
 		const char *name = argv[i];
 		bool has_value = i + 1 < argc;

@@ -61,6 +61,7 @@ static void on_bound(struct sim *sim, struct sim_pod *pod)
 	pod->is_started = true;
 	sim->bound++;
 	sched_pod_set(sim->core, &in);
+	evict_bound(sim, pod);
 	if (pod->runs_ms >= 0)
 		events_add(sim->events, (struct event){ .at_ms = sim->now_ms + pod->runs_ms,
 							.kind = EVENT_FINISH,
@@ -151,9 +152,9 @@ static void print_summary(const struct sim *sim)
 {
 	struct sched_counts counts = sched_counts_get(sim->core);
 	printf("{\"t_ms\":%lld,\"bound\":%zu,\"finished\":%zu,\"waiting\":%zu,\"gated\":%zu,"
-	       "\"refused\":%zu,\"evicted\":%zu}\n",
+	       "\"refused\":%zu,\"evicted\":%zu,\"moved\":%zu}\n",
 	       (long long)sim->now_ms, sim->bound, sim->finished, counts.waiting, counts.gated,
-	       counts.refused, sim->evicted);
+	       counts.refused, sim->evicted, sim->moved_pods);
 }
 
 static int finish(struct sim *sim, const char *broken, const struct err *err)

@@ -61,7 +61,9 @@ struct sim_pod {
 	uint64_t told_codes; // of the last wait or refuse
 	bool is_told, is_started;
 	int64_t ends_ms, recreate_ms; // after an eviction; recreate_ms -1: never
+	int64_t saves_ms;             // a checkpoint so often; 0: it keeps none
 	struct str evicted_for;       // uid; empty: nobody
+	struct str home;              // where it was told to go on; empty: nowhere
 	int64_t leaving_ms;
 	struct str kept;  // node that is kept for it
 	bool has_victims; // they make room for it
@@ -91,7 +93,7 @@ struct sim {
 	struct jobs *jobs; // looks at each step; NULL: nobody wants to know
 	bool takes_all;    // pods of other schedulers count as ours
 	uint64_t pod_no;
-	size_t bound, finished, refused, evicted;
+	size_t bound, finished, refused, evicted, moved_pods;
 };
 
 // apply.c

@@ -48,6 +48,18 @@ static void put_victims(const struct sched_decision *decision, struct buf *out)
 	}
 }
 
+// Where those that are moved go on, in the order of the victims; nothing when nobody is.
+static void put_homes(const struct sched_decision *decision, struct buf *out)
+{
+	if (decision->victim_count == 0 || decision->victims[0].home.len == 0)
+		return;
+	buf_put_c(out, "],\"homes\":[");
+	for (size_t i = 0; i < decision->victim_count; i++) {
+		buf_put_c(out, i > 0 ? "," : "");
+		buf_put_json(out, decision->victims[i].home);
+	}
+}
+
 void write_decision(struct sim *sim, const struct sched_decision *decision)
 {
 	static const char *const VERBS[] = { "bind", "wait", "refuse", "nominate", "evict" };
@@ -64,6 +76,7 @@ void write_decision(struct sim *sim, const struct sched_decision *decision)
 	put_devices(decision, &out);
 	buf_put_c(&out, "],\"victims\":[");
 	put_victims(decision, &out);
+	put_homes(decision, &out);
 	buf_put_c(&out, "],\"reasons\":[");
 	put_reasons(sim, decision, &out);
 	buf_put_c(&out, "]}\n");

@@ -189,3 +189,57 @@ def test_one_of_a_wide_gang_is_enough(tmp_path):
                pod("b", 1, 0, at=10, namespace="qb")]
     lines = decisions(tmp_path, objects)
     assert len(evicted(lines)) == 1 and "qb/b" in starts(lines)
+
+
+MOVE = ("--moves", "4", "--move-period", "3600", "--move-min-run", "1800", "--move-lost", "3600")
+
+
+def test_one_goes_on_elsewhere(tmp_path):
+    """The scenario of docs/preemption.md: the moved pod starts where room was kept for it."""
+    out = tmp_path / "moves.jsonl"
+    done = subprocess.run([BUILD / "src/sim/gpuaas-sim", "run", ROOT / "tests/scenario/moves.yaml", "--seed", "1", "--out",
+                           out, "--moves", "2", "--move-period", "3600", "--move-min-run", "60", "--move-lost", "120"],
+                          capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0 and json.loads(done.stdout)["moved"] == 1, done.stderr
+    assert out.read_text() == (ROOT / "tests/golden/sim/moves.run.jsonl").read_text()
+
+
+def fragmenting(seed, count=120):
+    """Jobs of 1 to 8 GPUs on eight nodes that keep a checkpoint each ten minutes."""
+    rng = random.Random(seed)
+    objects, at = [node(f"n{i}") for i in range(8)], 0.0
+    for i in range(count):
+        gpus, runs = rng.choices((1, 2, 4, 8), (40, 25, 20, 15))[0], max(600, int(rng.expovariate(1 / 7200)))
+        at += rng.expovariate(1 / 400)
+        objects.append(pod(f"j{i}", gpus, 5, at=int(at), owner=f"job-{i}", annotations={
+            "sim.gpuaas.io/runs-for": str(runs), "sim.gpuaas.io/checkpoint-every": "600",
+            "sim.gpuaas.io/recreate-after": "0", "sim.gpuaas.io/ends-after": "20"}))
+    return objects
+
+
+def waited(objects, lines):
+    first = {}
+    for d in lines:
+        if d["verb"] == "bind":
+            first.setdefault(d["pod"].rstrip("+"), d["t_ms"])
+    came = {f"t/{o['metadata']['name']}": 1000 * int(o["metadata"]["annotations"]["sim.gpuaas.io/at"])
+            for o in objects if o["kind"] == "Pod"}
+    return sum(first[name] - came[name] for name in came)
+
+
+def test_moves_are_paced_and_shorten_waits(tmp_path):
+    """At most four in any hour, each to where it was said, nobody twice within half an hour; and less is waited."""
+    without = with_moves = moved = 0
+    for seed in range(3):
+        objects = fragmenting(seed)
+        plain, lines = decisions(tmp_path, objects), decisions(tmp_path, objects, *MOVE)
+        assert evicted(plain) == []
+        without, with_moves = without + waited(objects, plain), with_moves + waited(objects, lines)
+        moves = [(d["t_ms"], v, h) for d in lines for v, h in zip(d["victims"], d.get("homes", []))]
+        assert len(moves) == len(evicted(lines))  # equals evict nobody otherwise
+        for t_ms, victim, home in moves:
+            assert sum(t_ms - 3600000 < t <= t_ms for t, _, _ in moves) <= 4
+            (_, began), (node_name, again) = starts(lines)[victim], starts(lines)[victim + "+"]
+            assert t_ms - began >= 1800000 and node_name == home and again - t_ms < 25000
+        moved += len(moves)
+    assert moved > 10 and with_moves < 0.8 * without, (moved, with_moves, without)

@@ -73,7 +73,15 @@ static void patch_status(struct scheduler *s, struct str path, struct str body)
 static void put_note(const struct evict_set *set, const struct sched_victim *victim, char *out)
 {
 	bool is_gang = set->node.len == 0;
-	if (is_gang)
+	if (victim->home.len > 0)
+		(void)snprintf(out, NOTE_MAX_BYTES,
+			       "moved for defragmentation: makes room for %.250s/%.250s on %.100s, "
+			       "and room is kept for it on %.100s; %lld s of work on %lld GPUs are "
+			       "lost since its checkpoint",
+			       set->namespace_.data, set->name.data, victim->node.data,
+			       victim->home.data, (long long)victim->lost_ms / 1000,
+			       (long long)victim->gpu_count);
+	else if (is_gang)
 		(void)snprintf(out, NOTE_MAX_BYTES,
 			       "its gang was started in part and could not be completed; what it "
 			       "held is given back");
@@ -123,6 +131,15 @@ static void fail_rest(struct evict_set *set)
 	scheduler_drive(s);
 }
 
+static enum evict_reason reason_of(const struct evict_set *set, const struct sched_victim *victim)
+{
+	if (set->node.len == 0)
+		return EVICT_GANG;
+	if (victim->home.len > 0)
+		return EVICT_MOVE;
+	return victim->is_reclaimed ? EVICT_RECLAIM : EVICT_PRIORITY;
+}
+
 static void on_evicted(void *arg, const struct k8s_result *result)
 {
 	struct evict_set *set = arg;
@@ -137,7 +154,7 @@ static void on_evicted(void *arg, const struct k8s_result *result)
 	}
 	if (!is_gone) {
 		const struct sched_victim *victim = &set->victims[set->at];
-		counters->evictions[set->node.len == 0 ? 2 : victim->is_reclaimed]++;
+		counters->evictions[reason_of(set, victim)]++;
 		record_victim(set, victim);
 	}
 	set->at++;
@@ -223,6 +240,7 @@ static struct evict_set *new_set(struct scheduler *s, const struct sched_decisio
 		victim->namespace_ = copy(set->arena, victim->namespace_);
 		victim->name = copy(set->arena, victim->name);
 		victim->node = copy(set->arena, victim->node);
+		victim->home = copy(set->arena, victim->home);
 	}
 	set->next = s->evict_sets;
 	s->evict_sets = set;
@@ -274,7 +292,10 @@ void evict_start(struct scheduler *s, const struct sched_decision *decision)
 
 void evict_put_metrics(const struct scheduler *s, struct buf *out)
 {
-	static const char *const REASONS[] = { "priority", "reclaim", "gang" };
+	static const char *const REASONS[EVICT_REASONS] = { [EVICT_PRIORITY] = "priority",
+							    [EVICT_RECLAIM] = "reclaim",
+							    [EVICT_GANG] = "gang",
+							    [EVICT_MOVE] = "move" };
 	const struct counters *counters = &s->counters;
 	metric_family(out, "gpuaas_scheduler_evictions_total", "counter",
 		      "Pods asked to leave, by reason.");
@@ -311,6 +332,11 @@ void evict_put_view(const struct scheduler *s, struct str namespace_, struct str
 		buf_put_json(out, view.evicted_by);
 		comma = ",";
 	}
+	if (view.home.len > 0) {
+		buf_printf(out, "%s\"goesOnAt\":", comma);
+		buf_put_json(out, view.home);
+		comma = ",";
+	}
 	if (view.queued_s != 0)
 		buf_printf(out, "%s\"queuedSince\":\"%s\"", comma,
 			   time_format(view.queued_s, when));
@@ -326,12 +352,21 @@ static bool read_limit(struct scheduler *s, struct str name, struct str value)
 	if (str_eq_c(name, "per-minute"))
 		return str_to_i64(value, &rules->evictions_per_minute) &&
 		       rules->evictions_per_minute >= 0 && rules->evictions_per_minute <= INT32_MAX;
+	if (str_eq_c(name, "moves"))
+		return str_to_i64(value, &rules->move.count_max) && rules->move.count_max >= 0 &&
+		       rules->move.count_max <= SCHED_MOVES_MAX;
 	if (!time_parse_duration(value, &number) || number < 0 || number > INT32_MAX)
 		return false;
 	if (str_eq_c(name, "min-run"))
 		rules->min_run_ms = 1000 * number;
 	else if (str_eq_c(name, "delay"))
 		rules->delay_ms = 1000 * number;
+	else if (str_eq_c(name, "move-period"))
+		rules->move.period_ms = 1000 * number;
+	else if (str_eq_c(name, "move-min-run"))
+		rules->move.min_run_ms = 1000 * number;
+	else if (str_eq_c(name, "move-lost"))
+		rules->move.lost_max_ms = 1000 * number;
 	else if (str_eq_c(name, "grace-max"))
 		s->grace_max_s = number;
 	else
@@ -343,6 +378,7 @@ err_status evict_open(struct scheduler *s, struct err *err)
 {
 	struct str rest = str_of(s->options->preemption), part, name;
 	s->grace_max_s = GRACE_DEFAULT_MAX_S;
+	s->preempt_rules.move = (struct sched_move_rules)SCHED_MOVE_RULES;
 	(void)str_split_next(&rest, ',', &part);
 	if (!sched_preemption_parse(part, &s->preempt_rules.mode))
 		return err_set(err, ERR_INVALID, "--preemption begins with off or priority");
@@ -352,9 +388,9 @@ err_status evict_open(struct scheduler *s, struct err *err)
 		if (!read_limit(s, name, value))
 			return err_set(err, ERR_INVALID,
 				       "--preemption: \"" STR_FMT
-				       "\" is none of min-run, delay, grace-max=TIME, "
-				       "per-minute=N",
-				       STR_ARG(part));
+				       "\" is none of min-run, delay, grace-max, move-period, "
+				       "move-min-run, move-lost=TIME, per-minute=N, moves=0..%d",
+				       STR_ARG(part), SCHED_MOVES_MAX);
 	}
 	return ERR_OK;
 }

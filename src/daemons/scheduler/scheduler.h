@@ -66,10 +66,11 @@ struct bind {
 	struct loop_timer *timer;
 };
 
+enum evict_reason { EVICT_PRIORITY, EVICT_RECLAIM, EVICT_GANG, EVICT_MOVE, EVICT_REASONS };
 struct counters {
 	uint64_t binds_ok, binds_failed, binds_unknown, patches, patch_failures, undecodable;
 	uint64_t decisions[SCHED_EVICT + 1], terms;
-	uint64_t evictions[3], evictions_refused; // by priority, reclaim, gang
+	uint64_t evictions[EVICT_REASONS], evictions_refused;
 	struct metric_histogram decide_s, bind_s;
 };
 

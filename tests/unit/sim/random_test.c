@@ -198,6 +198,9 @@ static void put_container(struct rng *rng, struct buf *out, unsigned cpu_milli)
 	buf_printf(out, "ports: [%s]}]}}\n", PICK(rng, "", "", "", "", "{hostPort: 80}"));
 }
 
+// In these, pods keep checkpoints and are moved to make room.
+static bool has_moves(uint64_t seed) { return seed % 4 == 2; }
+
 static void put_pod(struct rng *rng, struct buf *out, unsigned i, uint64_t seed)
 {
 	unsigned cpu_milli = 100 * (1 + any(rng, 60));
@@ -213,7 +216,11 @@ static void put_pod(struct rng *rng, struct buf *out, unsigned i, uint64_t seed)
 	if (chance(rng, 30)) {
 		buf_printf(out, ", sim.gpuaas.io/ends-after: '%u'", any(rng, 20));
 		buf_printf(out, ", sim.gpuaas.io/recreate-after: '%u'", any(rng, 5));
+	} else if (has_moves(seed)) {
+		buf_put_c(out, ", sim.gpuaas.io/recreate-after: '1'");
 	}
+	if (has_moves(seed))
+		buf_printf(out, ", sim.gpuaas.io/checkpoint-every: '%u'", 1 + i % 3);
 	if (chance(rng, 60)) // often wrong
 		buf_printf(out, ", gpuaas.io/duration: '%u'", 1 + any(rng, 40));
 	if (any(rng, 5) == 0)
@@ -222,7 +229,10 @@ static void put_pod(struct rng *rng, struct buf *out, unsigned i, uint64_t seed)
 	if (chance(rng, 5))
 		buf_put_c(out, ", gpuaas.io/min-gpu-memory: 60Gi");
 	put_gang(rng, out, seed);
-	buf_printf(out, "}}, spec: {priority: %u, ", 10 * any(rng, 4));
+	buf_put_byte(out, '}');
+	if (has_moves(seed))
+		buf_printf(out, ", ownerReferences: [{uid: job-%u, controller: true}]", i % 25);
+	buf_printf(out, "}, spec: {priority: %u, ", 10 * any(rng, 4));
 	if (chance(rng, 10))
 		buf_put_c(out, "preemptionPolicy: Never, ");
 	put_constraints(rng, out);
@@ -302,6 +312,12 @@ static int run_once(struct str text, uint64_t seed, char **ret_out, size_t *ret_
 			.delay_ms = seed % 6 == 0 ? 3000 : 0,
 			.evictions_per_minute = seed % 10 == 0 ? 6 : 0,
 		};
+	if (has_moves(seed))
+		options.rules.move =
+			(struct sched_move_rules){ .count_max = (int64_t)(1 + seed % 5),
+						   .period_ms = 10000,
+						   .min_run_ms = 2000,
+						   .lost_max_ms = 20000 };
 	if (scenario_parse(text, &scenario, &err) != ERR_OK) {
 		printf("seed %llu: %s\n", (unsigned long long)seed, err.text);
 		return 1;
@@ -327,7 +343,11 @@ static void put_command(uint64_t seed, struct buf *out)
 	buf_printf(out, " --preemption %s --min-run %d --preemptor-delay %d",
 		   seed % 2 == 0 ? "priority" : "off", seed % 4 == 0 ? 5 : 0,
 		   seed % 6 == 0 ? 3 : 0);
-	buf_printf(out, " --evictions-per-minute %d\n", seed % 10 == 0 ? 6 : 0);
+	buf_printf(out, " --evictions-per-minute %d", seed % 10 == 0 ? 6 : 0);
+	if (has_moves(seed))
+		buf_printf(out, " --moves %d --move-period 10 --move-min-run 2 --move-lost 20",
+			   (int)(1 + seed % 5));
+	buf_put_byte(out, '\n');
 }
 
 static void keep_scenario(uint64_t seed, struct str text)

@@ -293,19 +293,6 @@ static bool is_known(const struct agent *agent, const struct usage_holder *holde
 	return false;
 }
 
-// Whether somebody is told to have the device now.
-static bool is_told(const struct agent *agent, const struct usage_holder *holder)
-{
-	const struct usage *usage = meter_usage(agent->meter);
-	for (size_t i = 0; i < usage_count(usage); i++) {
-		const struct usage_allocation *item = usage_at(usage, i);
-		if (!item->is_ended && str_eq_c(holder->gpu, item->gpu) &&
-		    usage_is_same_part(item, holder))
-			return true;
-	}
-	return false;
-}
-
 // A pod that came and went between two looks has held it all the same.
 static void on_release(void *arg, const struct dra_claim *claim)
 {
@@ -333,7 +320,7 @@ void agent_dra_show(struct agent *agent)
 		for (size_t j = 0; j < claim->count; j++) {
 			struct usage_holder holder;
 			if (holder_of(agent, claim, claim->devices[j].uuid, &holder) &&
-			    !is_told(agent, &holder))
+			    !usage_is_others(meter_usage(agent->meter), &holder))
 				show(agent, &holder);
 		}
 	}

@@ -138,21 +138,6 @@ static struct str uid_of(struct holders *holders, const struct podres_row *from,
 	return item == NULL ? STR("") : str_of(item->facts.uid);
 }
 
-// Whether another pod is told to have the device now.
-static bool is_others(const struct holders *holders, const struct usage_holder *holder)
-{
-	const struct usage_allocation *now;
-	char gpu[GPU_UUID_BYTES];
-	size_t at = 0;
-	if (!usage_text(gpu, sizeof gpu, holder->gpu))
-		return true;
-	while ((now = usage_next_holder(holders->config.usage, gpu, &at)) != NULL) {
-		if (!str_eq_c(holder->pod_uid, now->pod_uid) && usage_is_same_part(now, holder))
-			return true;
-	}
-	return false;
-}
-
 // Who holds a device by a claim. Of pods that share a claim one is told at a time: the first, then
 // whoever is left.
 static void on_claimed(struct holders *holders, const struct podres_row *from)
@@ -171,7 +156,7 @@ static void on_claimed(struct holders *holders, const struct podres_row *from)
 				       .is_of_claim = true,
 				       .is_first_choice = true };
 	if (holders->config.resolve(holders->config.arg, OFFER_WHOLE, &holder) &&
-	    !is_others(holders, &holder))
+	    !usage_is_others(holders->config.usage, &holder))
 		usage_show(holders->config.usage, &holder, now_s(holders));
 }
 

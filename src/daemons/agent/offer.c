@@ -242,7 +242,7 @@ bool offer_is_held_otherwise(const struct offer_gpu *offered, const struct usage
 		const struct usage_allocation *holder = usage_next_holder(usage, uuid, &at);
 		if (holder == NULL)
 			return false;
-		bool is_in_parts = holder->mig_starts != 0;
+		bool is_in_parts = holder->profile[0] != '\0'; // which ones may come later
 		if (is_in_parts != offered->has_parts)
 			return true;
 		if (!is_in_parts && holder->share_den != den)

@@ -399,4 +399,20 @@ bool usage_is_same_part(const struct usage_allocation *item, const struct usage_
 	       (item->mig_starts >> holder->mig_start & 1) != 0;
 }
 
+bool usage_is_others(const struct usage *usage, const struct usage_holder *holder)
+{
+	bool has_other = false;
+	for (size_t i = 0; i < usage->count; i++) {
+		const struct usage_allocation *item = &usage->items[i];
+		if (item->is_ended || !str_eq_c(holder->gpu, item->gpu) ||
+		    !usage_is_same_part(item, holder))
+			continue;
+		// After a restart nobody's MIG devices are known until they are shown.
+		if (str_eq_c(holder->pod_uid, item->pod_uid))
+			return false;
+		has_other = true;
+	}
+	return has_other;
+}
+
 uint64_t usage_guessed(const struct usage *usage) { return usage->guessed; }

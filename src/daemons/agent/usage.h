@@ -99,5 +99,7 @@ const struct usage_allocation *usage_next_holder(const struct usage *usage, cons
 						 size_t *at);
 // Whether it may have the same device of their GPU: only MIG devices can differ.
 bool usage_is_same_part(const struct usage_allocation *item, const struct usage_holder *holder);
+// Whether another pod is told to have the device now; what the holder is told to have stays its.
+bool usage_is_others(const struct usage *usage, const struct usage_holder *holder);
 // Allocations told since the start with a time that was the best that was known.
 uint64_t usage_guessed(const struct usage *usage);

@@ -529,43 +529,59 @@ static void check_shared_claim(struct check *c)
 	usage_free(usage);
 }
 
-// Who had another MIG device of the GPU is nobody to begin after.
+// Of a claim for the MIG device at that place.
+static struct usage_holder part_of(const struct pod_facts *pod, uint32_t start)
+{
+	return (struct usage_holder){ .pod_uid = str_of(pod->uid),
+				      .gpu = STR("GPU-0"),
+				      .profile = STR("1g.10gb"),
+				      .mig_start = start,
+				      .share = start,
+				      .share_count = 1,
+				      .shares = 7,
+				      .is_of_claim = true };
+}
+
+// Two pods with a MIG device each, a third that gets the first's; a restart in between.
 static void check_claimed_mig(struct check *c)
 {
-	struct usage *usage = new_usage(true);
+	static const uint32_t starts[] = { 0, 1, 0 };
+	static const int64_t bound_s[] = { 10, 11, 100 };
+	struct usage *before = new_usage(true), *after = new_usage(true);
 	struct pod_facts pods[3] = { facts_of(0), facts_of(3), facts_of(6) };
 	book.count = 0;
-	for (int i = 0; i < 3; i++) {
-		// The third has what the first had.
-		const struct usage_holder holder = { .pod_uid = str_of(pods[i].uid),
-						     .namespace_ = str_of(pods[i].namespace_),
-						     .pod = str_of(pods[i].name),
-						     .gpu = STR("GPU-0"),
-						     .profile = STR("1g.10gb"),
-						     .mig_start = i == 1 ? 1 : 0,
-						     .share = i == 1 ? 1 : 0,
-						     .share_count = 1,
-						     .shares = 7,
-						     .is_of_claim = true };
+	for (int i = 0; i < 2; i++) {
+		const struct usage_holder holder = part_of(&pods[i], starts[i]);
 		pods[i].scheduled_s = 10 + i;
-		usage_show(usage, &holder, 105 + i);
-		tell_pod(usage, &pods[i]);
-		pods[i].is_terminal = i == 0;
-		pods[i].finished_s = i == 0 ? 100 : 0;
-		tell_pod(usage, &pods[i]);
+		usage_show(before, &holder, 12);
+		tell_pod(before, &pods[i]);
 	}
-	usage_step(usage, 200);
-	int64_t bound_s[3] = { 0 };
+	usage_step(before, 90);
+	for (size_t i = 0; i < book.count; i++)
+		usage_load_event(after, &book.events[i]);
+	const struct usage_holder last = part_of(&pods[2], 0), free = part_of(&pods[2], 2);
+	for (int i = 0; i < 2; i++) {
+		const struct usage_holder holder = part_of(&pods[i], starts[i]);
+		CHECK(c, "its own", !usage_is_others(after, &holder));
+		usage_show(after, &holder, 95);
+		CHECK(c, "the third waits", usage_is_others(after, &last));
+	}
+	CHECK(c, "another one is nobody's", !usage_is_others(after, &free));
+	pods[0].is_terminal = true;
+	pods[0].finished_s = 100;
+	tell_pod(after, &pods[0]);
+	pods[2].scheduled_s = 12;
+	usage_show(after, &last, 105);
+	tell_pod(after, &pods[2]);
+	usage_step(after, 200);
 	for (size_t i = 0; i < book.count; i++) {
-		for (int k = 0; k < 3; k++) {
-			if (book.events[i].type == EVENT_BOUND &&
-			    strcmp(book.events[i].pod_uid, pods[k].uid) == 0)
-				bound_s[k] = book.events[i].t_s;
-		}
+		int k = (book.events[i].pod_uid[4] - '0') / 3;
+		if (book.events[i].type == EVENT_BOUND)
+			CHECK_INT(c, "begins", book.events[i].t_s, bound_s[k]);
 	}
-	CHECK_INT(c, "another device's", bound_s[1], 11);
-	CHECK_INT(c, "the same device's", bound_s[2], 100);
-	usage_free(usage);
+	CHECK_INT(c, "events", book.count, 4);
+	usage_free(before);
+	usage_free(after);
 }
 
 int main(void)

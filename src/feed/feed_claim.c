@@ -140,6 +140,16 @@ static void read_given(struct reader *reader, const json_t *json, struct sched_d
 	}
 }
 
+static void read_reserved(struct reader *reader, const json_t *list,
+			  struct sched_device_claim_in *to)
+{
+	size_t count = json_array_size(list);
+	to->reserved = list_of(reader, count, sizeof *to->reserved);
+	for (size_t i = 0; to->reserved != NULL && i < count; i++)
+		to->reserved[to->reserved_count++] =
+			keep(reader, json_text(json_array_get(list, i), "uid"));
+}
+
 static void read_claim(struct reader *reader, const json_t *json, struct sched_device_claim_in *to)
 {
 	const json_t *requests = json_at(json, "spec.devices.requests");
@@ -162,7 +172,7 @@ static void read_claim(struct reader *reader, const json_t *json, struct sched_d
 	to->uid = keep(reader, json_text(json, "metadata.uid"));
 	to->version = keep(reader, json_text(json, "metadata.resourceVersion"));
 	to->is_deleting = json_text(json, "metadata.deletionTimestamp").len > 0;
-	to->reserved_count = json_array_size(json_at(json, "status.reservedFor"));
+	read_reserved(reader, json_at(json, "status.reservedFor"), to);
 	read_given(reader, json, to);
 	to->trouble = keep(reader, str_of(reader->trouble));
 }

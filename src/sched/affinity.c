@@ -333,6 +333,18 @@ uint32_t affinity_detail(const struct affinity *a, sched_code code)
 	return a->volumes == NULL ? 0 : (uint32_t)volumes_claim(a->volumes, code);
 }
 
+bool affinity_is_dear(const struct affinity *a)
+{
+	const struct sched_spec *spec = a == NULL ? NULL : a->spec;
+	return a != NULL && (spec->near_count + spec->apart_count + spec->spread_count > 0 ||
+			     !link_is_empty(&a->sched->apart));
+}
+
+const struct claim_fit *affinity_claims(const struct affinity *a)
+{
+	return a == NULL ? NULL : a->claims;
+}
+
 uint64_t affinity_check(const struct affinity *a, const struct node *node)
 {
 	uint64_t fails = check_spreads(a, node);

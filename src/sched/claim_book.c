@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/claim_book.h"
 
+#include "sched/claim_use.h"
+#include "sched/gang.h"
+
 #include <stdlib.h>
 
 enum { KEY_MAX_BYTES = 1024 };
@@ -12,6 +15,8 @@ struct claim_book *claim_book_new(uint64_t seed)
 		book->kept[kind] = map_new(seed);
 	book->pools = map_new(seed);
 	book->held = map_new(seed);
+	book->uses = map_new(seed);
+	link_head_init(&book->idle);
 	return book;
 }
 
@@ -27,6 +32,7 @@ static void forget_picks(struct claim_kept *kept)
 
 static void free_kept(struct claim_kept *kept)
 {
+	claim_idle_drop(kept);
 	forget_picks(kept);
 	arena_free(kept->object->arena);
 	free(kept);
@@ -45,6 +51,7 @@ void claim_book_free(struct claim_book *book)
 	}
 	map_free(book->pools);
 	map_free(book->held);
+	claim_uses_free(book->uses);
 	free(book);
 }
 
@@ -100,7 +107,8 @@ static void mark_pool(struct sched *sched, struct str pool)
 	if (node == NULL)
 		return;
 	claim_book_mark(sched, node);
-	core_touch(sched, node);
+	if (!sched->gangs->is_trying) // a question wakes nobody
+		core_touch(sched, node);
 }
 
 // What the claim has, by the API server's word and by a decision of ours.
@@ -126,13 +134,76 @@ static void hold_all(struct sched *sched, struct claim_kept *kept, bool holds)
 		mark_pool(sched, kept->assumed_node);
 }
 
+void claim_book_lift(struct sched *sched, struct claim_kept *claim)
+{
+	ASSERT(!claim->is_lifted && sched->gangs->is_trying);
+	hold_all(sched, claim, false);
+	claim->is_lifted = true;
+}
+
+void claim_book_lower(struct sched *sched, struct claim_kept *claim)
+{
+	ASSERT(claim->is_lifted && sched->gangs->is_trying);
+	hold_all(sched, claim, true);
+	claim->is_lifted = false;
+}
+
+static bool is_ill(const struct sched_pool_device *device)
+{
+	for (size_t i = 0; i < device->taint_count; i++) {
+		struct str effect = device->taints[i].effect;
+		if (str_eq_c(effect, "NoSchedule") || str_eq_c(effect, "NoExecute"))
+			return true;
+	}
+	return false;
+}
+
+int64_t claim_book_capacity_parts(const struct sched *sched)
+{
+	struct str node;
+	void *pool;
+	int64_t sum = 0;
+	for (size_t i = 0; map_next(sched->claim_book->pools, &i, &node, &pool);) {
+		const struct sched_slice_in *slice = &((struct claim_kept *)pool)->object->slice;
+		for (size_t k = 0; k < slice->device_count; k++)
+			sum += is_ill(&slice->devices[k])
+				       ? 0
+				       : claim_fit_device_parts(&slice->devices[k]);
+	}
+	return sum;
+}
+
+static bool has_parts(const struct sched_slice_in *slice)
+{
+	size_t i = 0;
+	while (i < slice->device_count && claim_fit_device_parts(&slice->devices[i]) == GPU_PARTS)
+		i++;
+	return i < slice->device_count;
+}
+
 static void leave_pool(struct sched *sched, const struct claim_kept *kept)
 {
 	if (kept->object->kind != SCHED_SLICE)
 		return;
+	sched->claim_book->part_count -= has_parts(&kept->object->slice);
 	struct str node = kept->object->slice.node;
 	if (map_find(sched->claim_book->pools, node) == kept)
 		(void)map_remove(sched->claim_book->pools, node);
+}
+
+// After a change of the object. What all devices of a request are depends on slices and classes.
+static void note_change(struct sched *sched, sched_claim_kind kind, struct str key)
+{
+	struct str claim;
+	void *use;
+	sched->wakes_volumes = true;
+	if (kind == SCHED_DEVICE_CLAIM) {
+		claim_use_changed(sched, key);
+		return;
+	}
+	sched->claim_book->pools_gen++;
+	for (size_t i = 0; map_next(sched->claim_book->uses, &i, &claim, &use);)
+		claim_use_changed(sched, claim);
 }
 
 void sched_claim_object_set(struct sched *sched, struct sched_claim_object *object)
@@ -153,10 +224,15 @@ void sched_claim_object_set(struct sched *sched, struct sched_claim_object *obje
 		arena_free(kept->object->arena);
 	}
 	kept->object = object;
+	kept->asked_gen = UINT64_MAX;
 	hold_all(sched, kept, true);
-	if (object->kind == SCHED_SLICE)
+	if (object->kind == SCHED_SLICE) {
 		(void)map_set(sched->claim_book->pools, object->slice.node, kept);
-	sched->wakes_volumes = true;
+		sched->claim_book->part_count += has_parts(&object->slice);
+	} else if (object->kind == SCHED_DEVICE_CLAIM) {
+		claim_idle_note(sched, kept);
+	}
+	note_change(sched, object->kind, object->key);
 }
 
 void sched_claim_object_remove(struct sched *sched, sched_claim_kind kind, struct str key)
@@ -167,7 +243,7 @@ void sched_claim_object_remove(struct sched *sched, sched_claim_kind kind, struc
 	hold_all(sched, kept, false);
 	leave_pool(sched, kept);
 	free_kept(kept);
-	sched->wakes_volumes = true;
+	note_change(sched, kind, key);
 }
 
 void claim_book_assume(struct sched *sched, struct claim_kept *claim, const struct pod *pod,
@@ -185,6 +261,7 @@ void claim_book_assume(struct sched *sched, struct claim_kept *claim, const stru
 	for (size_t i = 0; i < count; i++)
 		hold(sched, claim, name, str_of(picks[i].device));
 	claim_book_mark(sched, pod->node);
+	claim_use_changed(sched, claim->object->key);
 }
 
 void claim_book_unassume(struct sched *sched, const struct pod *pod)
@@ -198,6 +275,7 @@ void claim_book_unassume(struct sched *sched, const struct pod *pod)
 		hold_all(sched, claim, false);
 		forget_picks(claim);
 		hold_all(sched, claim, true);
+		claim_use_changed(sched, claim->object->key);
 		sched->wakes_volumes = true;
 	}
 }

@@ -271,20 +271,31 @@ static bool is_here(const struct claim_kept *claim, const struct node *node)
 	return in->reserved_count < RESERVED_MAX;
 }
 
-static bool find_all(const struct claim_fit *fit, const struct node *node, struct search *search)
+static bool is_placed(const struct claim_kept *claim)
+{
+	return claim->object->claim.is_allocated || claim->assumed_by != NULL;
+}
+
+static bool start_search(const struct claim_fit *fit, const struct node *node,
+			 struct search *search)
 {
 	const struct claim_kept *pool = map_find(fit->sched->claim_book->pools, node->name);
 	*search = (struct search){ .slice = pool == NULL ? NULL : &pool->object->slice };
 	for (size_t i = 0; i < fit->count; i++) {
 		struct claim_kept *claim = fit->claims[i];
-		if (claim->object->claim.is_allocated || claim->assumed_by != NULL) {
+		if (is_placed(claim)) {
 			if (!is_here(claim, node))
 				return false;
 		} else if (pool == NULL || !add_slots(fit, node, search, claim)) {
 			return false;
 		}
 	}
-	return choose(search, 0, 0);
+	return true;
+}
+
+static bool find_all(const struct claim_fit *fit, const struct node *node, struct search *search)
+{
+	return start_search(fit, node, search) && choose(search, 0, 0);
 }
 
 uint64_t claim_fit_check(const struct claim_fit *fit, const struct node *node)
@@ -293,6 +304,44 @@ uint64_t claim_fit_check(const struct claim_fit *fit, const struct node *node)
 	if (fit->all_fails != 0)
 		return fit->all_fails;
 	return find_all(fit, node, &search) ? 0 : code_bit(SCHED_CODE_DEVICE_CLAIM_SHORT);
+}
+
+// What another pod takes of the slice: by its claims, and whole GPUs of the device plugin. What its
+// claims have already is not free anyway.
+static bool add_other(const struct claim_fit *fit, const struct node *node, struct search *search,
+		      const struct pod *other)
+{
+	const struct sched_spec *spec = other->shape->spec;
+	uint64_t free = 0;
+	for (size_t i = 0; i < spec->device_claim_count; i++) {
+		struct claim_kept *claim = claim_book_find(
+			fit->sched->claim_book, SCHED_DEVICE_CLAIM, spec->device_claims[i]);
+		bool is_known = claim != NULL && look_at(fit->sched, claim) == 0;
+		if (is_known && !is_placed(claim) && !add_slots(fit, node, search, claim))
+			return false;
+	}
+	for (size_t i = 0; i < search->slice->device_count; i++)
+		free |= (uint64_t)is_free(fit->sched, node, &search->slice->devices[i]) << i;
+	for (int64_t i = 0; i < spec->gpu_count; i++) {
+		if (search->count == SCHED_CLAIM_GIVES_MAX)
+			return false;
+		search->slots[search->count++] = (struct slot){ .candidates = free };
+	}
+	return true;
+}
+
+bool claim_fit_beside(const struct claim_fit *fit, const struct node *node,
+		      const struct pod *const *others, size_t other_count)
+{
+	struct search search;
+	if (!start_search(fit, node, &search))
+		return false;
+	bool needs_none = search.count == 0;
+	for (size_t i = 0; i < other_count && !needs_none; i++) {
+		if (!add_other(fit, node, &search, others[i]))
+			return false;
+	}
+	return needs_none || choose(&search, 0, 0);
 }
 
 static void assume_picks(struct sched *sched, const struct pod *pod, const struct search *search,
@@ -342,10 +391,102 @@ size_t claim_fit_assume(struct sched *sched, const struct pod *pod)
 	ASSERT(fits); // the filter said so, or it was assumed before
 	for (size_t i = 0; i < count; i++) {
 		struct claim_kept *claim = fit->claims[i];
-		if (!claim->object->claim.is_allocated && claim->assumed_by == NULL)
+		if (!is_placed(claim))
 			assume_picks(sched, pod, &search, claim);
 		gives = lend(sched->claim_book, claim, pod, &sched->claim_book->allots[i], gives);
 	}
 	claim_fit_free(fit);
 	return count;
+}
+
+// ---- what it is in the books of queues
+
+static const struct str PROFILE = { "profile", 7 };
+
+int64_t claim_fit_device_parts(const struct sched_pool_device *device)
+{
+	for (size_t i = 0; i < device->attribute_count; i++) {
+		const struct sched_attribute *attribute = &device->attributes[i];
+		bool is_profile = str_eq(attribute->name, PROFILE) &&
+				  str_eq(attribute->domain, DRIVER) && attribute->text.len > 0;
+		int64_t slices = is_profile ? attribute->text.data[0] - '0' : 0;
+		if (slices >= 1 && slices <= PARTS_PER_MILLI)
+			return SHARE_WHOLE_MILLI * slices;
+	}
+	return GPU_PARTS;
+}
+
+static int64_t given_parts(const struct sched *sched, struct str pool, struct str name)
+{
+	const struct claim_kept *kept = map_find(sched->claim_book->pools, pool);
+	const struct sched_slice_in *slice = kept == NULL ? NULL : &kept->object->slice;
+	for (size_t i = 0; slice != NULL && i < slice->device_count; i++) {
+		if (str_eq(slice->devices[i].name, name))
+			return claim_fit_device_parts(&slice->devices[i]);
+	}
+	return GPU_PARTS;
+}
+
+// Of what may be given for the request: the largest device, and all of the node that has most.
+static void look_for_parts(const struct sched *sched, const struct sched_claim_request *request,
+			   const struct sched_device_class_in *class_, int64_t *ret_largest,
+			   int64_t *ret_all)
+{
+	struct str node;
+	void *pool;
+	*ret_largest = *ret_all = 0;
+	for (size_t i = 0; map_next(sched->claim_book->pools, &i, &node, &pool);) {
+		const struct sched_slice_in *slice = &((struct claim_kept *)pool)->object->slice;
+		int64_t sum = 0;
+		for (size_t k = 0; k < slice->device_count; k++) {
+			const struct sched_pool_device *device = &slice->devices[k];
+			if (all_hold(class_->selectors, class_->selector_count, device) !=
+				    CLAIM_CEL_YES ||
+			    all_hold(request->selectors, request->selector_count, device) !=
+				    CLAIM_CEL_YES)
+				continue;
+			*ret_largest = max_i64(*ret_largest, claim_fit_device_parts(device));
+			sum += claim_fit_device_parts(device);
+		}
+		*ret_all = max_i64(*ret_all, sum);
+	}
+}
+
+static int64_t request_parts(const struct sched *sched, const struct sched_claim_request *request)
+{
+	const struct claim_book *book = sched->claim_book;
+	const struct claim_kept *class_ =
+		claim_book_find(book, SCHED_DEVICE_CLASS, request->class_name);
+	int64_t largest = 0, all = 0;
+	if (class_ == NULL)
+		return 0;
+	if (request->count == 0 || book->part_count > 0)
+		look_for_parts(sched, request, &class_->object->class_, &largest, &all);
+	if (request->count == 0)
+		return all;
+	return request->count * (largest == 0 ? GPU_PARTS : largest);
+}
+
+int64_t claim_fit_parts(const struct sched *sched, struct claim_kept *claim)
+{
+	const struct sched_device_claim_in *in = &claim->object->claim;
+	int64_t sum = 0;
+	if (in->is_allocated) {
+		for (size_t i = 0; i < in->given_count; i++)
+			sum += given_parts(sched, in->given[i].pool, in->given[i].device);
+		return sum;
+	}
+	if (claim->assumed_by != NULL) {
+		for (size_t i = 0; i < claim->pick_count; i++)
+			sum += given_parts(sched, claim->assumed_node,
+					   str_of(claim->picks[i].device));
+		return sum;
+	}
+	if (claim->asked_gen == sched->claim_book->pools_gen)
+		return claim->asked_parts;
+	for (size_t i = 0; i < in->request_count && in->trouble.len == 0; i++)
+		sum += request_parts(sched, &in->requests[i]);
+	claim->asked_parts = sum;
+	claim->asked_gen = sched->claim_book->pools_gen;
+	return sum;
 }

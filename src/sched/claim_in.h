@@ -76,7 +76,8 @@ struct sched_device_claim_in {
 	size_t match_count;
 	struct sched_claim_given *given;
 	size_t given_count;
-	size_t reserved_count; // for how many pods
+	struct str *reserved; // uids of the pods for which it is
+	size_t reserved_count;
 	bool is_allocated, is_deleting;
 	struct str trouble;
 };
@@ -110,6 +111,14 @@ struct sched_claim_allot { // to be written before the pod is bound
 	size_t give_count;
 };
 
+struct sched_claim_stray { // borrowed until the core is told more
+	struct str key, uid, version;
+};
+
+// A claim that has devices though the pods it is for wait, and was tried in vain where these are: a
+// leader has gone between allocation and bind. The allocation is to be taken back, on that version.
+// To be asked when sched_next has no more decisions; told again after a while.
+MUST_USE bool sched_claim_stray_next(struct sched *sched, struct sched_claim_stray *ret);
 // Takes the object with its arena.
 void sched_claim_object_set(struct sched *sched, struct sched_claim_object *object);
 void sched_claim_object_remove(struct sched *sched, sched_claim_kind kind, struct str key);

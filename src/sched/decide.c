@@ -132,7 +132,8 @@ static bool collect(const struct check *check, struct sched_facts *ret_facts)
 	*ret_facts = (struct sched_facts){ .count = 0 };
 	bool preempts = sched->preempt->rules.mode != SCHED_PREEMPT_OFF;
 	const uint64_t preemptible = code_bit(SCHED_CODE_RESOURCE_SHORT) |
-				     code_bit(SCHED_CODE_TOO_MANY_PODS);
+				     code_bit(SCHED_CODE_TOO_MANY_PODS) |
+				     code_bit(SCHED_CODE_DEVICE_CLAIM_SHORT);
 	bool has_lower = pod_has_lower(sched, check->pod->key.priority);
 	size_t known = 0;
 	bool fits = false;
@@ -451,6 +452,7 @@ int64_t sched_wake_ms(const struct sched *sched)
 	wake_ms = min_i64(wake_ms, preempt_wake_ms(sched));
 	wake_ms = min_i64(wake_ms, deadline_wake_ms(sched));
 	wake_ms = min_i64(wake_ms, windows_wake_ms(sched));
+	wake_ms = min_i64(wake_ms, claim_idle_wake_ms(sched));
 	for (const struct link *at = sched->backoff.next; at != &sched->backoff; at = at->next)
 		wake_ms = min_i64(wake_ms, POD_OF((uintptr_t)at, in_place)->wait->retry_ms);
 	for (const struct link *at = sched->parked.next; at != &sched->parked; at = at->next) {

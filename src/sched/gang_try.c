@@ -157,7 +157,7 @@ int64_t gang_parts(const struct gang *gang, int64_t count)
 	int64_t sum = 0;
 	for (struct tree_node *at = tree_first(&gang->waiting); at != NULL && count > 0;
 	     at = tree_next(at), count--)
-		sum += POD_OF(at, in_shape)->shape->gpu_parts;
+		sum += queueing_need_parts(POD_OF(at, in_shape));
 	return sum;
 }
 

@@ -3,6 +3,8 @@
 // the same or lower priority must fit beside those that are nominated, the pod itself goes there
 // first. Rooms, ports and anti-affinities on the node are kept; other affinities do not see pods
 // that are not there yet.
+#include "sched/claim_book.h"
+#include "sched/claim_use.h"
 #include "sched/gang.h"
 #include "sched/victims.h"
 
@@ -112,7 +114,8 @@ bool nominate_allows(const struct check *check, const struct node *node)
 	int64_t gpus = spec->gpu_count;
 	for (size_t i = 0; i < kept.count; i++) {
 		const struct sched_spec *other = kept.pods[i]->shape->spec;
-		gpus += spec->gpu_count > 0 ? other->gpu_count : 0;
+		int64_t claimed = claim_use_need_parts(kept.pods[i]) / GPU_PARTS;
+		gpus += spec->gpu_count > 0 ? other->gpu_count + claimed : 0;
 		if (filter_ports_clash(spec, other) ||
 		    affinity_are_apart(check->sched, kept.pods[i], check->pod, node) ||
 		    affinity_are_apart(check->sched, check->pod, kept.pods[i], node))
@@ -120,5 +123,7 @@ bool nominate_allows(const struct check *check, const struct node *node)
 	}
 	bool has_devices = gpus == 0 || node->present_count == 0 ||
 			   (int64_t)device_usable_count(spec, node) >= gpus;
-	return has_devices && has_amounts(check, node, &kept);
+	const struct claim_fit *claims = affinity_claims(check->affinity);
+	bool has_claims = claims == NULL || claim_fit_beside(claims, node, kept.pods, kept.count);
+	return has_devices && has_claims && has_amounts(check, node, &kept);
 }

@@ -53,11 +53,14 @@ void pod_set_facts(struct pod *pod, const struct sched_facts *facts);
 
 // affinity.c
 struct affinity;
+struct claim_fit;
 struct affinity *affinity_new(struct sched *sched, const struct pod *pod); // NULL: nothing to do
 void affinity_free(struct affinity *affinity);
 // Running pods want to be apart from it: what holds for it may not hold for its whole shape.
 bool affinity_is_special(const struct sched *sched, const struct pod *pod);
 uint64_t affinity_check(const struct affinity *affinity, const struct node *node);
+bool affinity_is_dear(const struct affinity *affinity); // to make: all pods were looked at
+const struct claim_fit *affinity_claims(const struct affinity *affinity); // NULL: it has none
 // Whether the anti-affinity of a keeps b from the same node.
 bool affinity_are_apart(const struct sched *sched, const struct pod *a, const struct pod *b,
 			const struct node *node);

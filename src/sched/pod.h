@@ -20,6 +20,7 @@ struct member;
 struct fate;
 struct keep;
 struct node;
+struct pod_claims;
 struct queue;
 struct queue_user;
 
@@ -128,7 +129,8 @@ struct pod {
 	struct link in_home;     // of its queue
 	struct node *node;       // assumed or bound
 	struct why why;
-	struct hold *holds; // what it holds of GPUs that are shared
+	struct pod_claims *claims; // of claim_use.h; NULL: it uses and awaits none
+	struct hold *holds;        // what it holds of GPUs that are shared
 	size_t hold_count;
 	int64_t bound_ms, end_ms; // expected, if it is on a node
 	struct sched_stay stay;

@@ -179,13 +179,12 @@ void preempt_mark(struct sched *sched, struct pod *victim, const struct pod *pod
 	int len = snprintf(text, sizeof text, STR_FMT "/" STR_FMT, STR_ARG(pod->key.namespace_),
 			   STR_ARG(pod->key.name));
 	struct str for_whom = { text, min_size((size_t)len, sizeof text - 1) };
-	struct sched_spec const *spec = victim->shape->spec;
 	sched->preempt->victims[i] = (struct sched_victim){
 		.uid = victim->uid,
 		.namespace_ = victim->key.namespace_,
 		.name = victim->key.name,
 		.node = victim->node->name,
-		.gpu_count = spec->gpu_count,
+		.gpu_count = queueing_held_gpus(victim),
 		.lost_ms = victims_lost_ms(sched, victim),
 		.grace_s = victim->stay.grace_s == 0 ? SCHED_GRACE_S : victim->stay.grace_s,
 		.is_reclaimed = victim->queue != pod->queue &&

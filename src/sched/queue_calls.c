@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The calls of sched_queue.h: settings in, tables out.
+#include "sched/claim_use.h"
 #include "sched/queueing_model.h"
 
 #include <stdlib.h>
@@ -203,7 +204,7 @@ bool queueing_factors(struct sched *sched, const struct pod *pod, int64_t ret_va
 	int64_t now_s = factors->clock_s + sched->now_ms / 1000;
 	struct factor_facts facts = { .priority = pod->key.priority,
 				      .age_s = now_s - pod->key.created_s,
-				      .gpu_milli = pod->shape->gpu_milli,
+				      .gpu_milli = milli_of_parts(queueing_need_parts(pod)),
 				      .capacity_milli =
 					      milli_of_parts(queueing->queues->capacity_parts),
 				      .last_start_s = FACTOR_NO_DEADLINE };
@@ -298,8 +299,9 @@ static const char *check_queue(const struct queue *queue)
 	int64_t used_parts = 0, wanted_parts = 0;
 	for (const struct link *at = queue->pods.next; at != &queue->pods; at = at->next) {
 		const struct pod *pod = LINK_OF((uintptr_t)at, struct pod, in_home);
-		used_parts += pod->node != NULL ? pod->shape->gpu_parts : 0;
+		used_parts += pod->node != NULL ? queueing_held_parts(pod) : 0;
 		wanted_parts += tree_has(&pod->wait->in_queue) ? pod->shape->gpu_parts : 0;
+		wanted_parts += claim_use_wanted_parts(pod);
 		if (pod->queue != queue || pod->shape->queue != queue)
 			return "a pod is in another queue than its shape";
 	}
@@ -318,5 +320,5 @@ const char *queueing_check(const struct sched *sched)
 	const char *broken = NULL;
 	for (size_t i = 0; broken == NULL && !queues->is_stale && i < queues->order_count; i++)
 		broken = check_queue(queues->order[i]);
-	return broken;
+	return broken == NULL ? claim_use_check(sched) : broken;
 }

@@ -3,6 +3,7 @@
 
 #include "gpu/model.h"
 #include "sched/core.h"
+#include "sched/queueing.h"
 
 #include <stdlib.h>
 
@@ -204,7 +205,7 @@ const char *queue_models_check(const struct queue *queue)
 	for (const struct link *at = queue->pods.next; at != &queue->pods; at = at->next) {
 		const struct pod *pod = LINK_OF((uintptr_t)at, struct pod, in_home);
 		for (size_t i = 0; pod->node != NULL && i < QUEUE_MODELS_MAX; i++)
-			own_parts[i] += (pod->node->models & bit(i)) != 0 ? pod->shape->gpu_parts
+			own_parts[i] += (pod->node->models & bit(i)) != 0 ? queueing_held_parts(pod)
 									  : 0;
 	}
 	for (size_t i = 0; queue->models != NULL && i < QUEUE_MODELS_MAX; i++) {

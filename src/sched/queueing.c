@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/queueing_model.h"
 
+#include "sched/claim_use.h"
 #include "sched/gang.h"
 
 #include <stdlib.h>
@@ -127,7 +128,7 @@ int64_t queueing_gpu_parts(const struct sched_spec *spec)
 struct queue_loss queueing_loss(const struct pod *pod)
 {
 	queue_models models = pod->node == NULL ? 0 : pod->node->models;
-	return (struct queue_loss){ pod->queue, pod->shape->gpu_parts, models, models };
+	return (struct queue_loss){ pod->queue, queueing_held_parts(pod), models, models };
 }
 
 static bool has_limit(const struct queue *queue)
@@ -151,10 +152,19 @@ static void use_person(struct sched *sched, struct pod *pod, int64_t parts)
 	ASSERT(user->used_parts >= 0);
 }
 
-void queueing_use(struct sched *sched, struct pod *pod, int64_t sign)
+void queueing_ease(struct sched *sched, struct queue *queue)
+{
+	for (struct queue *at = queue; at != NULL; at = at->parent) {
+		bool is_waited_for = !link_is_empty(&at->blocked) ||
+				     (has_limit(at) && !link_is_empty(&sched->gangs->parked));
+		if (is_waited_for && !link_is_in(&at->in_eased))
+			link_add(&sched->queueing->eased, &at->in_eased);
+	}
+}
+
+static void use_parts(struct sched *sched, struct pod *pod, int64_t parts)
 {
 	struct queueing *queueing = sched->queueing;
-	int64_t parts = sign * pod->shape->gpu_parts;
 	ASSERT(pod->queue == pod->shape->queue);
 	if (parts == 0)
 		return;
@@ -164,16 +174,46 @@ void queueing_use(struct sched *sched, struct pod *pod, int64_t sign)
 	use_person(sched, pod, parts);
 	if (sched->gangs->is_trying)
 		return; // nobody is to notice
-	if (parts > 0)
+	if (parts > 0) {
 		queueing_note_full(sched, pod);
-	else
-		queueing_note_eased(sched, pod);
-	for (struct queue *at = pod->queue; parts < 0 && at != NULL; at = at->parent) {
-		bool is_waited_for = !link_is_empty(&at->blocked) ||
-				     (has_limit(at) && !link_is_empty(&sched->gangs->parked));
-		if (is_waited_for && !link_is_in(&at->in_eased))
-			link_add(&queueing->eased, &at->in_eased);
+		return;
 	}
+	queueing_note_eased(sched, pod);
+	queueing_ease(sched, pod->queue);
+}
+
+void queueing_use_claims(struct sched *sched, struct pod *pod, int64_t parts)
+{
+	use_parts(sched, pod, parts);
+}
+
+void queueing_want_claims(struct sched *sched, const struct pod *pod, int64_t parts)
+{
+	queue_want(sched->queueing->queues, pod->queue, parts);
+}
+
+int64_t queueing_need_parts(const struct pod *pod)
+{
+	return pod->shape->gpu_parts + claim_use_need_parts(pod);
+}
+
+int64_t queueing_held_parts(const struct pod *pod)
+{
+	return pod->shape->gpu_parts + claim_use_held_parts(pod);
+}
+
+int64_t queueing_held_gpus(const struct pod *pod)
+{
+	return pod->shape->spec->gpu_count + claim_use_held_parts(pod) / GPU_PARTS;
+}
+
+void queueing_use(struct sched *sched, struct pod *pod, int64_t sign)
+{
+	if (sign < 0)
+		claim_use_leave(sched, pod, CLAIM_USERS);
+	use_parts(sched, pod, sign * pod->shape->gpu_parts);
+	if (sign > 0)
+		claim_use_join(sched, pod, CLAIM_USERS);
 }
 
 static void score(struct sched *sched, struct pod *pod)
@@ -196,6 +236,7 @@ void queueing_enter(struct sched *sched, struct pod *pod)
 	score(sched, pod);
 	tree_insert(&pod->queue->waiting, &pod->wait->in_queue, &pod->key);
 	queue_want(queueing->queues, pod->queue, pod->shape->gpu_parts);
+	claim_use_join(sched, pod, CLAIM_WAITERS);
 }
 
 void queueing_exit(struct sched *sched, struct pod *pod)
@@ -203,6 +244,7 @@ void queueing_exit(struct sched *sched, struct pod *pod)
 	if (!tree_has(&pod->wait->in_queue))
 		return;
 	tree_remove(&pod->queue->waiting, &pod->wait->in_queue);
+	claim_use_leave(sched, pod, CLAIM_WAITERS);
 	queue_want(sched->queueing->queues, pod->queue, -pod->shape->gpu_parts);
 	if (link_is_in(&pod->wait->in_scored))
 		link_drop(&pod->wait->in_scored);
@@ -231,9 +273,10 @@ static bool is_person_full(const struct pod *pod, int64_t parts)
 
 static struct queue *blocker_of(const struct pod *pod)
 {
-	if (pod->queue->fault != NULL || is_person_full(pod, pod->shape->gpu_parts))
+	int64_t parts = queueing_need_parts(pod);
+	if (pod->queue->fault != NULL || is_person_full(pod, parts))
 		return pod->queue;
-	return pod->shape->gpu_parts == 0 ? NULL : queue_full(pod->queue, pod->shape->gpu_parts);
+	return parts == 0 ? NULL : queue_full(pod->queue, parts);
 }
 
 bool queueing_is_blocked(const struct pod *pod) { return blocker_of(pod) != NULL; }
@@ -289,7 +332,7 @@ void queueing_add_facts(const struct pod *pod, struct sched_facts *facts)
 {
 	if (queueing_is_blocked(pod))
 		drop_kept(facts);
-	queueing_add_limits(pod, pod->shape->gpu_parts, facts);
+	queueing_add_limits(pod, queueing_need_parts(pod), facts);
 }
 
 bool queueing_fact_text(const struct pod *pod, const struct sched_fact *fact, struct arena *arena,
@@ -487,16 +530,17 @@ int64_t queueing_node_parts(const struct sched *sched, uint32_t slot)
 void queueing_refresh_capacity(struct sched *sched)
 {
 	struct queues *queues = sched->queueing->queues;
-	int64_t parts = 0;
-	if (queues->capacity_gen == sched->gen)
+	uint64_t gen = sched->gen + sched->claim_book->pools_gen; // both only grow
+	if (queues->capacity_gen == gen)
 		return;
+	int64_t parts = claim_book_capacity_parts(sched);
 	for (uint32_t dim = 0; dim < sched->column_count; dim++) {
 		const struct column *column = &sched->columns[dim];
 		int64_t unit = unit_parts(str_of(column->name));
 		for (uint32_t slot = 0; slot < sched->slot_count && unit > 0; slot++)
 			parts = plus_parts(parts, column->alloc[slot], unit);
 	}
-	queues->capacity_gen = sched->gen;
+	queues->capacity_gen = gen;
 	queues->is_stale = queues->is_stale || queues->capacity_parts != parts;
 	queues->capacity_parts = parts;
 }

@@ -35,7 +35,14 @@ int64_t queueing_node_parts(const struct sched *sched, uint32_t slot);     // th
 struct queue_loss queueing_loss(const struct pod *pod);                    // if it had to go
 bool queueing_is_within(const struct sched *sched, const struct pod *pod); // what is guaranteed
 void queueing_use(struct sched *sched, struct pod *pod, int64_t sign); // comes to a node, leaves it
-void queueing_enter(struct sched *sched, struct pod *pod);             // it waits
+// So much more of claims counts for the pod: on its node, or while it waits.
+void queueing_use_claims(struct sched *sched, struct pod *pod, int64_t parts);
+void queueing_want_claims(struct sched *sched, const struct pod *pod, int64_t parts);
+int64_t queueing_need_parts(const struct pod *pod);           // of one that waits, also for claims
+int64_t queueing_held_parts(const struct pod *pod);           // of one on a node
+int64_t queueing_held_gpus(const struct pod *pod);            // whole ones
+void queueing_ease(struct sched *sched, struct queue *queue); // what waits for it may go on
+void queueing_enter(struct sched *sched, struct pod *pod);    // it waits
 void queueing_exit(struct sched *sched, struct pod *pod);
 
 void queueing_activate(struct sched *sched, struct shape *shape);

@@ -27,7 +27,7 @@ static void count_pods(struct sched *sched, const struct node *node, int64_t sig
 	for (const struct link *at = node->pods.next; at != &node->pods; at = at->next) {
 		const struct pod *pod = LINK_OF((uintptr_t)at, struct pod, on_node);
 		queue_use_models(sched->queueing->queues, pod->queue, node->models,
-				 sign * pod->shape->gpu_parts);
+				 sign * queueing_held_parts(pod));
 	}
 }
 

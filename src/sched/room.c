@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Filters that depend on the pods of a node: amounts, devices, ports.
+#include "sched/claim_book.h"
 #include "sched/gang.h"
 #include "sched/hold.h"
 #include "sched/queueing_model.h"
@@ -90,8 +91,6 @@ bool filter_fits(const struct check *check, const struct node *node)
 	       reserve_allows(check->sched, check->pod, node);
 }
 
-typedef bool counts_fn(const struct check *check, const struct pod *pod);
-
 static bool is_lower(const struct check *check, const struct pod *pod)
 {
 	return pod->key.priority < check->pod->key.priority;
@@ -104,7 +103,7 @@ static bool is_victim(const struct check *check, const struct pod *pod)
 }
 
 static int64_t held_by(const struct check *check, const struct node *node, uint32_t dim,
-		       counts_fn *counts)
+		       claim_counts_fn *counts)
 {
 	int64_t sum = 0;
 	for (const struct link *at = node->pods.next; at != &node->pods; at = at->next) {
@@ -121,7 +120,8 @@ static int64_t held_by(const struct check *check, const struct node *node, uint3
 	return sum;
 }
 
-static bool has_room_without(const struct check *check, const struct node *node, counts_fn *counts)
+static bool has_room_without(const struct check *check, const struct node *node,
+			     claim_counts_fn *counts)
 {
 	const struct sched_spec *spec = check->shape->spec;
 	int64_t pods = free_of(check->sched, DIM_PODS, node);
@@ -138,7 +138,7 @@ static bool has_room_without(const struct check *check, const struct node *node,
 		if (have < spec->amounts[i].amount)
 			return false;
 	}
-	return true;
+	return claim_idle_fit_without(check, node, counts);
 }
 
 bool filter_room_without_lower(const struct check *check, const struct node *node)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/trial.h"
 
+#include "sched/claim_book.h"
 #include "sched/gang.h"
 #include "sched/hold.h"
 #include "sched/move.h"
@@ -19,6 +20,7 @@ static void take_off(struct trial *trial, struct candidate *item)
 	struct node *node = item->pod->node;
 	ASSERT(!item->is_off && node != NULL);
 	pod_add_amounts(sched, item->pod, -1);
+	claim_idle_lift_of(sched, item->pod);
 	stock_use(sched, item->pod, -1);
 	hold_lift(item->pod);
 	link_drop(&item->pod->on_node);
@@ -41,6 +43,7 @@ static void put_back(struct trial *trial, struct candidate *item)
 	struct sched *sched = trial->sched;
 	struct node *node = item->pod->node;
 	ASSERT(item->is_off);
+	claim_idle_lower_of(sched, item->pod);
 	pod_add_amounts(sched, item->pod, 1);
 	stock_use(sched, item->pod, 1);
 	hold_lower(item->pod);
@@ -74,6 +77,8 @@ void trial_lift_leaving(struct trial *trial)
 {
 	for (size_t i = 0; i < trial->leaving.count; i++)
 		take_off(trial, &trial->leaving.items[i]);
+	for (size_t i = 0; i < trial->node_count; i++)
+		claim_idle_lift(trial->sched, trial->nodes[i].node);
 }
 
 // ---- its life
@@ -104,6 +109,7 @@ static void restore_order(struct trial *trial, const struct trial_node *at)
 
 void trial_clear(struct trial *trial)
 {
+	claim_idle_lower_all(trial->sched);
 	for (size_t i = 0; i < trial->leaving.count; i++) {
 		if (trial->leaving.items[i].is_off)
 			put_back(trial, &trial->leaving.items[i]);
@@ -145,7 +151,7 @@ static struct candidate *add(struct trial *trial, struct candidates *list, struc
 		list->items = core_grow(list->items, list->cap, cap, sizeof *list->items);
 		list->cap = cap;
 	}
-	int64_t weight = max_i64(pod->shape->spec->gpu_count, 1);
+	int64_t weight = max_i64(queueing_held_gpus(pod), 1);
 	struct candidate *item = &list->items[list->count++];
 	shape_ready_dims(trial->sched, pod->shape);
 	*item = (struct candidate){
@@ -274,7 +280,7 @@ static void note_kept(const struct trial *trial, struct queue_claim *claim)
 	for (const struct link *at = keeps->next; at != keeps; at = at->next) {
 		const struct pod *kept = LINK_OF((uintptr_t)at, struct keep, in_keeps)->pod;
 		if (kept->queue == claim->claimant)
-			claim->parts += kept->shape->gpu_parts;
+			claim->parts += queueing_need_parts(kept);
 	}
 	for (const struct link *at = keeps->next; at != keeps; at = at->next) {
 		const struct pod *kept = LINK_OF((uintptr_t)at, struct keep, in_keeps)->pod;
@@ -400,6 +406,14 @@ static int64_t held_by(const struct candidates *list, uint32_t dim)
 		}
 	}
 	return sum;
+}
+
+bool trial_frees(const struct trial *trial)
+{
+	size_t idle = 0;
+	for (size_t i = 0; i < trial->node_count; i++)
+		idle += claim_idle_count(trial->sched, trial->nodes[i].node);
+	return trial->leaving.count + trial->items.count + idle > 0;
 }
 
 int64_t trial_held(const struct trial *trial, uint32_t dim)

@@ -52,6 +52,8 @@ void trial_settle(struct trial *trial);
 void trial_lift_leaving(struct trial *trial);
 void trial_lift(struct trial *trial, size_t i); // an item, off the ledger
 void trial_lower(struct trial *trial, size_t i);
+// Whether something would be free that is not: also devices of claims that are given back now.
+bool trial_frees(const struct trial *trial);
 // What of a resource those that leave, and all items, hold.
 int64_t trial_held(const struct trial *trial, uint32_t dim);
 // Those items that are off, with their mates; false: they are too many.

@@ -4,6 +4,7 @@
 // first, as long as it still fits. What remains is minimal: none of it can stay. Nodes are compared
 // by the highest priority among the victims, the work that is lost, their number, and what they
 // have had in all.
+#include "sched/claim_book.h"
 #include "sched/gang.h"
 #include "sched/queueing.h"
 #include "sched/trial.h"
@@ -62,8 +63,8 @@ bool victims_may_take(const struct sched *sched, const struct pod *pod, const st
 	if (!is_within_reach(sched, pod, claimant) || ripe_ms(sched, pod) > sched->now_ms)
 		return false;
 	if (is_foreign(sched, pod, claimant) &&
-	    !queue_may_reclaim(sched->queueing->queues, claimant->queue, claimant->shape->gpu_parts,
-			       &loss))
+	    !queue_may_reclaim(sched->queueing->queues, claimant->queue,
+			       queueing_need_parts(claimant), &loss))
 		return false;
 	const struct budget *budget = budget_find(sched, pod, &budget_count);
 	return budget_count == 0 || (budget_count == 1 && budget->left > 0);
@@ -99,7 +100,7 @@ static bool fits(struct search *search)
 		.sched = sched, .pod = search->pod, .shape = shape, .affinity = affinity
 	};
 	bool fits = filter_fits(&check, search->node);
-	bool is_dear = affinity != NULL;
+	bool is_dear = affinity_is_dear(affinity);
 	affinity_free(affinity);
 	search->looks_left -= 1 + (is_dear ? (int64_t)map_count(sched->pod_by_uid) : 0);
 	return fits;
@@ -207,15 +208,16 @@ void victims_choose(struct sched *sched, struct pod *pod, struct choice *ret)
 	ASSERT(pod->state == SCHED_STATE_WAITING);
 	ret->node = NULL;
 	shape_ready(sched, pod->shape);
-	trial_begin(&search.trial, sched, pod, pod->shape->gpu_parts);
+	trial_begin(&search.trial, sched, pod, queueing_need_parts(pod));
 	for (uint32_t slot = 0; slot < sched->slot_count; slot++) {
 		struct node *node = sched->nodes[slot];
-		if (node == NULL || link_is_empty(&node->pods) ||
-		    !shape_is_static_fit(pod->shape, slot))
+		bool is_empty = node == NULL ||
+				(link_is_empty(&node->pods) && claim_idle_count(sched, node) == 0);
+		if (is_empty || !shape_is_static_fit(pod->shape, slot))
 			continue;
 		collect(&search, node, ret);
-		if (search.trial.leaving.count + search.trial.items.count > 0 &&
-		    could_fit(&search) && find(&search, &choice) && is_better(&choice, ret))
+		if (trial_frees(&search.trial) && could_fit(&search) && find(&search, &choice) &&
+		    is_better(&choice, ret))
 			*ret = choice;
 	}
 	trial_end(&search.trial);

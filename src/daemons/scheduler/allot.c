@@ -257,6 +257,23 @@ static void take_back(struct allot_wait *wait, const struct allot *allot)
 	(void)patch(wait, allot, true, buf_str(&body), on_taken_back);
 }
 
+void allot_release(struct scheduler *s, const struct sched_claim_stray *stray)
+{
+	struct allot_wait *wait = wait_new(s, &s->allot_waits, sizeof *wait, on_timer);
+	const struct sched_claim_allot told = { .key = stray->key,
+						.uid = stray->uid,
+						.version = stray->version,
+						.is_allocated = true };
+	struct allot allot;
+	wait->pod_uid = "";
+	copy_allot(wait, &told, STR(""), &allot);
+	allot.allocation = STR("{}"); // whatever it is, it goes as a whole
+	log_kv(LOG_INFO, "an allocation that was left behind is taken back", "namespace",
+	       allot.namespace_, "claim", allot.name, NULL);
+	take_back(wait, &allot);
+	wait_free(&wait->base);
+}
+
 void allot_end(struct scheduler *s, struct str uid, bool is_bound)
 {
 	struct allot_wait *wait = find(s, uid);

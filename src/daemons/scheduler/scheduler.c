@@ -27,6 +27,13 @@ static void act(struct scheduler *s, const struct sched_decision *decision)
 		evict_start(s, decision);
 }
 
+static void release_strays(struct scheduler *s)
+{
+	struct sched_claim_stray stray;
+	while (sched_claim_stray_next(s->core, &stray))
+		allot_release(s, &stray);
+}
+
 static void wake_later(struct scheduler *s)
 {
 	int64_t wake_ms = sched_wake_ms(s->core), now_ms = scheduler_now_ms(s);
@@ -51,6 +58,7 @@ static void on_drive(void *arg)
 		bool decided = sched_next(s->core, scheduler_now_ms(s), &decision);
 		uint64_t to_ns = world_mono_ns(loop_world(s->loop));
 		if (!decided) {
+			release_strays(s);
 			wake_later(s);
 			return;
 		}

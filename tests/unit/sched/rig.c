@@ -2,6 +2,7 @@
 #include "rig.h"
 
 #include "base/yaml.h"
+#include "feed/feed_claim.h"
 #include "feed/feed_queue.h"
 #include "feed/feed_window.h"
 
@@ -148,6 +149,19 @@ static bool put_group(struct rig *rig, struct str kind, const json_t *value)
 	return true;
 }
 
+static bool put_claim(struct rig *rig, struct str kind, const json_t *value)
+{
+	for (int i = 0; i < SCHED_CLAIM_KINDS; i++) {
+		if (!str_eq_c(kind, FEED_CLAIM_KINDS[i].kind))
+			continue;
+		struct sched_claim_object *object = feed_claim_object((sched_claim_kind)i, value);
+		must(object != NULL, FEED_CLAIM_KINDS[i].kind, NULL);
+		sched_claim_object_set(rig->sched, object);
+		return true;
+	}
+	return false;
+}
+
 void rig_put_object(struct rig *rig, const json_t *value)
 {
 	struct str kind = json_text(value, "kind");
@@ -159,7 +173,8 @@ void rig_put_object(struct rig *rig, const json_t *value)
 		put_namespace(rig, value);
 	else if (str_eq_c(kind, "Tenant"))
 		put_tenant(rig, value);
-	else if (!put_storage(rig, kind, value) && !put_group(rig, kind, value))
+	else if (!put_storage(rig, kind, value) && !put_group(rig, kind, value) &&
+		 !put_claim(rig, kind, value))
 		put_pod(rig, value);
 }
 

@@ -529,7 +529,6 @@ static void check_shared_claim(struct check *c)
 	usage_free(usage);
 }
 
-// Of a claim for the MIG device at that place.
 static struct usage_holder part_of(const struct pod_facts *pod, uint32_t start)
 {
 	return (struct usage_holder){ .pod_uid = str_of(pod->uid),
@@ -545,13 +544,12 @@ static struct usage_holder part_of(const struct pod_facts *pod, uint32_t start)
 // Two pods with a MIG device each, a third that gets the first's; a restart in between.
 static void check_claimed_mig(struct check *c)
 {
-	static const uint32_t starts[] = { 0, 1, 0 };
 	static const int64_t bound_s[] = { 10, 11, 100 };
 	struct usage *before = new_usage(true), *after = new_usage(true);
 	struct pod_facts pods[3] = { facts_of(0), facts_of(3), facts_of(6) };
 	book.count = 0;
-	for (int i = 0; i < 2; i++) {
-		const struct usage_holder holder = part_of(&pods[i], starts[i]);
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct usage_holder holder = part_of(&pods[i], i);
 		pods[i].scheduled_s = 10 + i;
 		usage_show(before, &holder, 12);
 		tell_pod(before, &pods[i]);
@@ -559,14 +557,14 @@ static void check_claimed_mig(struct check *c)
 	usage_step(before, 90);
 	for (size_t i = 0; i < book.count; i++)
 		usage_load_event(after, &book.events[i]);
-	const struct usage_holder last = part_of(&pods[2], 0), free = part_of(&pods[2], 2);
-	for (int i = 0; i < 2; i++) {
-		const struct usage_holder holder = part_of(&pods[i], starts[i]);
+	const struct usage_holder last = part_of(&pods[2], 0), other = part_of(&pods[2], 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct usage_holder holder = part_of(&pods[i], i);
 		CHECK(c, "its own", !usage_is_others(after, &holder));
 		usage_show(after, &holder, 95);
 		CHECK(c, "the third waits", usage_is_others(after, &last));
 	}
-	CHECK(c, "another one is nobody's", !usage_is_others(after, &free));
+	CHECK(c, "another one is nobody's", !usage_is_others(after, &other));
 	pods[0].is_terminal = true;
 	pods[0].finished_s = 100;
 	tell_pod(after, &pods[0]);

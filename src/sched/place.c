@@ -72,7 +72,7 @@ static void rate_wishes(const struct check *check, const struct node *node, stru
 	bool is_kept = str_eq(check->pod->wait->nominated, node->name);
 	rating->keys[KEY_AVOIDED] = is_kept ? -1 : check->pod->wait->avoid == node;
 	rating->keys[KEY_PREFERENCE] = -filter_preference(check->shape->spec, node);
-	rating->keys[KEY_WINDOW] = -(int64_t)window_draws(check->sched, check->pod, node);
+	rating->keys[KEY_WINDOW] = -(int64_t)window_covers(check->sched, check->pod, node);
 }
 
 static int compare(const struct rating *a, const struct rating *b)

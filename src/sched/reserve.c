@@ -401,6 +401,8 @@ bool reserve_allows(struct sched *sched, const struct pod *pod, const struct nod
 	const struct head *head = node->reserved;
 	if (window_against(sched, pod, node) != NULL)
 		return false;
+	if (window_covers(sched, pod, node)) // heads of others have no right to that
+		return true;
 	if (head == NULL || !is_before(sched, head->pod, pod) ||
 	    (head->pod->stay.never_preempts && preempt_makes_room(sched, pod, node)))
 		return true;

@@ -20,6 +20,7 @@ struct window {
 	struct sched_window_in in;
 	uint32_t id; // never used again
 	int64_t start_ms, end_ms;
+	bool has_begun; // and its nodes were looked at since
 	struct window_part *parts;
 	size_t part_count;
 	int64_t held_count;
@@ -69,4 +70,5 @@ int64_t window_open_ms(const struct sched *sched, const struct pod *pod, int64_t
 int64_t windows_most_s(struct sched *sched, const struct pod *pod);
 bool windows_pass(struct sched *sched, const struct pod *pod);       // it may start on one of these
 bool windows_draw(const struct sched *sched, const struct pod *pod); // now, to some node
-bool window_draws(const struct sched *sched, const struct pod *pod, const struct node *node);
+// Whether a window of its tenant keeps there, now, all that it needs.
+bool window_covers(const struct sched *sched, const struct pod *pod, const struct node *node);

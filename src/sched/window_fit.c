@@ -247,14 +247,14 @@ bool windows_draw(const struct sched *sched, const struct pod *pod)
 	return false;
 }
 
-bool window_draws(const struct sched *sched, const struct pod *pod, const struct node *node)
+bool window_covers(const struct sched *sched, const struct pod *pod, const struct node *node)
 {
-	int64_t reserved = 0;
+	struct str tenant = pod->key.namespace_;
+	int64_t count = pod->shape->spec->gpu_count, reserved = 0;
 	for (const struct window_part *part = node->windows; part != NULL; part = part->next) {
-		if (is_active(part, sched->now_ms) &&
-		    str_eq(part->window->tenant, pod->key.namespace_))
+		if (is_active(part, sched->now_ms) && str_eq(part->window->tenant, tenant))
 			reserved += part->count;
 	}
-	struct str tenant = pod->key.namespace_;
-	return reserved > 0 && window_use_at(sched, node, tenant, sched->now_ms).own < reserved;
+	return count > 0 && reserved > 0 &&
+	       reserved - window_use_at(sched, node, tenant, sched->now_ms).own >= count;
 }

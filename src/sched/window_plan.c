@@ -270,6 +270,16 @@ static void touch_others(struct sched *sched, const struct window *parts,
 	}
 }
 
+// Who could not start before the head of the queue may do so now.
+static void touch_begun(struct sched *sched, struct window *window)
+{
+	if (window->has_begun || window->start_ms > sched->now_ms)
+		return;
+	window->has_begun = true;
+	for (size_t i = 0; i < window->part_count; i++)
+		touch(sched, window->parts[i].node);
+}
+
 void windows_plan(struct sched *sched)
 {
 	struct windows *windows = sched->windows;
@@ -287,6 +297,7 @@ void windows_plan(struct sched *sched)
 	for (size_t i = 0; i < windows->count; i++) {
 		touch_others(sched, &before[i], windows->items[i]);
 		touch_others(sched, windows->items[i], &before[i]);
+		touch_begun(sched, windows->items[i]);
 		free(before[i].parts);
 	}
 	free(before);

@@ -125,6 +125,19 @@ def test_usage():
     assert sim("--help").returncode == 0
 
 
+def test_windows(tmp_path):
+    """Others start on a window's GPUs only if they end before it; its tenant's pods go first while it lasts."""
+    scenario, out = ROOT / "tests" / "scenario" / "windows.yaml", tmp_path / "decisions.jsonl"
+    done = sim("run", scenario, "--seed", 1, "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert out.read_text() == (GOLDEN / "windows.run.jsonl").read_text()
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    binds = {d["pod"]: d["t_ms"] for d in lines if d["verb"] == "bind"}
+    assert binds["bio/short"] < 100_000 <= binds["lab/own"] < binds["lab/second"] < 200_000 < binds["bio/too-long"]
+    kept = [r for d in lines for r in d["reasons"] if r["code"] == "ReservedForWindow"]
+    assert kept[0]["need"] == "98 s" and kept[0]["have"] == "97 s until window course of lab, which is 100 s long"
+
+
 def test_deadlines(tmp_path):
     """One can no longer be met and says so at that second; one is met because it is urgent."""
     scenario, out = ROOT / "tests" / "scenario" / "deadline.yaml", tmp_path / "decisions.jsonl"

@@ -235,6 +235,42 @@ static void put_gauge(const struct gauge *gauge, const struct sched_queue_row *r
 	}
 }
 
+static void put_window(const struct sched_window_row *row, struct buf *out)
+{
+	const struct {
+		const char *state;
+		int64_t count;
+	} PARTS[] = {
+		{ "asked", row->in.gpu_count },
+		{ "held", row->held_count },
+		{ "used", row->used_count },
+		{ "taken", row->taken_count },
+	};
+	for (size_t i = 0; i < ARRAY_COUNT(PARTS); i++) {
+		const struct metric_label labels[3] = { { "tenant", row->tenant },
+							{ "window", row->in.name },
+							{ "state", str_of(PARTS[i].state) } };
+		metric_int(out, "gpuaas_scheduler_window_gpus", labels, ARRAY_COUNT(labels),
+			   PARTS[i].count);
+	}
+}
+
+static void put_windows(struct scheduler *s, struct buf *out)
+{
+	struct sched_window_row *rows = calloc(SCHED_WINDOWS_MAX, sizeof *rows);
+	ASSERT(rows != NULL);
+	bool is_known = s->core != NULL && cache_is_synced(s);
+	size_t count = is_known ? sched_window_rows(s->core, rows, SCHED_WINDOWS_MAX) : 0;
+	metric_family(out, "gpuaas_scheduler_window_gpus", "gauge",
+		      "GPUs of windows that are not over: asked for, held on nodes, and of these "
+		      "used by the tenant and taken by others.");
+	for (size_t i = 0; i < count; i++) {
+		if (!rows[i].is_over)
+			put_window(&rows[i], out);
+	}
+	free(rows);
+}
+
 void tenants_put_metrics(struct scheduler *s, struct buf *out)
 {
 #define ROW(name, help, member, unit)                                                              \
@@ -264,6 +300,7 @@ void tenants_put_metrics(struct scheduler *s, struct buf *out)
 	for (size_t i = 0; i < ARRAY_COUNT(GAUGES); i++)
 		put_gauge(&GAUGES[i], rows, count, out);
 	free(rows);
+	put_windows(s, out);
 }
 
 static void put_gpus(struct buf *out, const char *name, int64_t milli)

@@ -195,6 +195,22 @@ static void test_head(struct check *c)
 	rig_done(&rig);
 }
 
+// In its window a tenant's pod goes before heads of others, beyond its end, too.
+static void test_before_heads(struct check *c)
+{
+	struct rig rig;
+	rig_init(&rig);
+	rig_put(&rig, NODE("a", "4") TENANT("lab", WINDOW("w", "2", "01:40", "03:20")));
+	rig_put(&rig, POD("bio", "there", LASTS("150"), "2", ON("a")));
+	rig_put(&rig, POD("bio", "head", LASTS("500"), "4", ""));
+	CHECK(c, "waits", strstr(rig_next(&rig), "wait head InsufficientResource") != NULL);
+	rig_put(&rig, POD("lab", "own", LASTS("500"), "2", ""));
+	CHECK_STR(c, "not yet", str_of(rig_next(&rig)), "wait own ReservedForHead:1(500 s/200 s)");
+	rig.now_ms = 100000;
+	CHECK_STR(c, "now", str_of(rig_next(&rig)), "bind own a []");
+	rig_done(&rig);
+}
+
 static void test_gang(struct check *c)
 {
 #define MEMBER(tenant, name)                                                                       \
@@ -420,6 +436,7 @@ int main(void)
 	test_models(&c);
 	test_begun(&c);
 	test_head(&c);
+	test_before_heads(&c);
 	test_gang(&c);
 	test_oracle(&c);
 	return check_done(&c);

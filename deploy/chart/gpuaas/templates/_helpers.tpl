@@ -35,13 +35,17 @@ seccompProfile: {type: RuntimeDefault}
 {{- mustMergeOverwrite (deepCopy .Values.agent.resources) $own | toYaml }}
 {{- end }}
 
+{{/* Of the driver the agent mounts two folders: its root may be that of the node. */}}
+{{- define "gpuaas.driverDev" -}}
+{{ trimSuffix "/" .Values.agent.driverRoot }}/dev
+{{- end }}
+{{- define "gpuaas.driverLib" -}}
+{{ trimSuffix "/" .Values.agent.driverRoot }}/{{ dir .Values.agent.nvmlLibrary }}
+{{- end }}
+
 {{/* The paths of nodes that our pods may mount, as a JSON list. */}}
 {{- define "gpuaas.hostPaths" -}}
-{{- $root := .Values.agent.driverRoot }}
-{{- $paths := list "/var/lib/kubelet/device-plugins" "/var/lib/kubelet/pod-resources" "/var/run/cdi" "/var/lib/gpuaas" $root }}
-{{- if eq .Values.agent.driverAccess "resource" }}
-{{- $paths = append $paths (printf "%s/dev" (trimSuffix "/" $root)) }}
-{{- end }}
+{{- $paths := list "/var/lib/kubelet/device-plugins" "/var/lib/kubelet/pod-resources" "/var/run/cdi" "/var/lib/gpuaas" (include "gpuaas.driverDev" .) (include "gpuaas.driverLib" .) }}
 {{- if eq (include "gpuaas.hasDra" .) "true" }}
 {{- $paths = concat $paths (list "/var/lib/kubelet/plugins" "/var/lib/kubelet/plugins_registry") }}
 {{- end }}

@@ -13,8 +13,25 @@ static const struct cli_column bill_columns[] = {
 	{ "ENERGY", "energy" }, { "SHARED", "shared" },           { "TOTAL", "total" },
 };
 
+// Money with all nine decimals, so that a column can be added up by eye.
+static void pad_money(struct cli *cli, json_t *row)
+{
+	static const char *const keys[] = { "capacity", "energy", "shared", "total" };
+	static const char zeros[] = "000000000";
+	for (size_t i = 0; i < ARRAY_COUNT(keys); i++) {
+		struct str amount = json_text(row, keys[i]);
+		size_t point = str_find_byte(amount, '.', 0);
+		size_t had = point < amount.len ? amount.len - point - 1 : 0;
+		if (amount.len == 0 || had >= sizeof zeros - 1)
+			continue;
+		const char *text = arena_printf(cli->arena, STR_FMT "%s%s", STR_ARG(amount),
+						point < amount.len ? "" : ".", zeros + had);
+		(void)json_object_set_new(row, keys[i], json_string(text));
+	}
+}
+
 // The tenants of an answer as rows.
-static json_t *tenant_rows(const json_t *answer)
+static json_t *tenant_rows(struct cli *cli, const json_t *answer)
 {
 	json_t *rows = json_array(), *row;
 	const char *name;
@@ -24,6 +41,8 @@ static json_t *tenant_rows(const json_t *answer)
 		(void)json_object_set_new(copy, "tenant", json_string(name));
 		(void)json_object_set(copy, "gpu_seconds",
 				      json_object_get(json_at(answer, "gpu_seconds"), name));
+		if (cli->format == CLI_TABLE)
+			pad_money(cli, copy);
 		(void)json_array_append_new(rows, copy);
 	}
 	return rows;
@@ -31,7 +50,7 @@ static json_t *tenant_rows(const json_t *answer)
 
 static void print_table(struct cli *cli, const json_t *answer)
 {
-	AUTO(json_decrefp) json_t *rows = tenant_rows(answer);
+	AUTO(json_decrefp) json_t *rows = tenant_rows(cli, answer);
 	cli_print(cli, rows, bill_columns, ARRAY_COUNT(bill_columns));
 	struct str tco = json_text(answer, "tco");
 	if (cli->format != CLI_TABLE || tco.len == 0)

@@ -3,11 +3,13 @@
 
 #include <stdio.h>
 
-enum { COLUMNS_MAX = 16, CELL_MAX_BYTES = 512 };
+// Of a fraction: all that a double holds for sure, and no noise behind it.
+enum { COLUMNS_MAX = 16, CELL_MAX_BYTES = 512, DIGITS = 15 };
 
 void cli_print_json(const json_t *value)
 {
-	(void)json_dumpf(value, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY);
+	(void)json_dumpf(value, stdout,
+			 JSON_INDENT(2) | JSON_ENCODE_ANY | JSON_REAL_PRECISION(DIGITS));
 	(void)fputc('\n', stdout);
 }
 
@@ -40,6 +42,8 @@ const char *cli_cell(struct cli *cli, const json_t *row, const char *path)
 			const char *item = json_string_value(json_array_get(value, i));
 			buf_printf(&text, "%s%s", i == 0 ? "" : ",", item == NULL ? "" : item);
 		}
+	} else if (json_is_real(value)) {
+		buf_printf(&text, "%.*g", DIGITS, json_real_value(value));
 	} else if (value != NULL) {
 		buf_put(&text, json_dump(cli->arena, value));
 	}

@@ -253,6 +253,7 @@ def test_bill_and_documents(here):
     assert answer["conservation"]["difference"] == "0"
     table = here.out("bill", "show", *PERIOD)
     assert "total cost of ownership: 165 EUR" in table and "difference 0" in table
+    assert "144.000000000" in table and "165.000000000" in table
     assert here.out("bill", "show", *PERIOD, "-o", "csv").splitlines()[-1].startswith(PERIOD[1])
     assert here.run("bill", "show", "--from", PERIOD[1]).returncode == 2
     # What will be used is no part of a bill.

@@ -9,7 +9,7 @@ from serverkit import CLI, Server
 
 ROWS = [
     {"tenant": "lab", "parent": "", "depth": 1, "weight": 1, "guaranteed": 6, "limit": 8, "allocated": 7, "deserved": 6.5,
-     "borrowed": 1, "waiting": 2, "used_gpu_hours": 12.25, "share": 1.5, "waiting_pods": 0, "half_life_s": 604800,
+     "borrowed": 1, "waiting": 2, "used_gpu_hours": 154.723, "share": 1.5, "waiting_pods": 0, "half_life_s": 604800,
      "problem": ""},
     {"tenant": "vision", "parent": "lab", "depth": 2, "weight": 1, "guaranteed": 4, "limit": None, "allocated": 5,
      "deserved": 4, "borrowed": 1, "waiting": 2, "used_gpu_hours": 8, "share": 1.2, "waiting_pods": 2,
@@ -164,4 +164,4 @@ def test_command_line(server, tmp_path):
     table = done.stdout.splitlines()
     assert table[0].split() == ["TENANT", "PARENT", "GUARANTEED", "LIMIT", "HELD", "DESERVED", "BORROWED", "WAITING",
                                 "PODS", "SHARE", "GPU-HOURS", "PROBLEM"]
-    assert table[2].split()[:1] == ["lab"] and "6.5" in table[2] and "12.25" in table[2], table
+    assert table[2].split()[:1] == ["lab"] and "6.5" in table[2] and "154.723" in table[2], table

@@ -120,6 +120,32 @@ def test_a_deadline_that_cannot_be_met_is_told(cluster, scheduler):
     wait_for("moved", lambda: "DeadlineUnreachable" not in cluster.told("soon", "guest"), 60)
 
 
+def test_a_window_is_kept_from_those_who_might_not_end_before(cluster, scheduler):
+    begin, end = (text(now() + datetime.timedelta(hours=hours)) for hours in (1, 2))
+
+    def set_windows(*windows):
+        cluster.call("PATCH", "/apis/gpuaas.io/v1alpha1/tenants/vision", {"spec": {"windows": windows}},
+                     "application/merge-patch+json")
+    cluster.set_queue("vision", {})
+    set_windows({"name": "course", "gpus": 6, "start": begin, "end": end})
+    held = 'gpuaas_scheduler_window_gpus{tenant="vision",window="course",state="held"} 6'
+    wait_for("held", lambda: held in scheduler.get("/metrics"))
+    cluster.add_pod("beside", 2, "guest")
+    wait_for("what it leaves is anybody's", lambda: cluster.is_bound("beside", "guest"))
+    cluster.add_pod("open-ended", 1, "guest")
+    wait_for("kept", lambda: "ReservedForWindow" in cluster.told("open-ended", "guest"))
+    cluster.add_pod("brief", 1, "guest", annotations={"gpuaas.io/duration": "600"})
+    wait_for("ends before", lambda: cluster.is_bound("brief", "guest"))
+    cluster.add_pod("own", 5, "vision")
+    wait_for("the tenant's own", lambda: cluster.is_bound("own", "vision"))
+    have = json.loads(scheduler.get("/explain/guest/open-ended"))["reasons"]
+    assert [r["code"] for r in have] == ["InsufficientResource"], have
+    cluster.delete_pod("own", "vision")
+    wait_for("kept again", lambda: "ReservedForWindow" in cluster.told("open-ended", "guest"))
+    set_windows()
+    wait_for("taken away", lambda: cluster.is_bound("open-ended", "guest"))
+
+
 def test_what_ended_is_learned_and_read_again_by_the_next_leader(cluster, scheduler, tmp_path):
     for i in range(8):
         cluster.add_pod(f"t{i}", 1, "guest")

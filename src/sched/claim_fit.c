@@ -334,6 +334,8 @@ bool claim_fit_beside(const struct claim_fit *fit, const struct node *node,
 		      const struct pod *const *others, size_t other_count)
 {
 	struct search search;
+	if (fit->all_fails != 0) // claim_fit_check says so
+		return true;
 	if (!start_search(fit, node, &search))
 		return false;
 	bool needs_none = search.count == 0;

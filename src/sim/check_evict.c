@@ -16,7 +16,7 @@ static bool is_plain(const struct sched_spec *spec)
 {
 	return spec->near_count + spec->apart_count + spec->spread_count + spec->port_count +
 		       spec->claim_count + spec->disk_count + spec->gpu_model_count +
-		       spec->share_count ==
+		       spec->share_count + spec->device_claim_count ==
 	       0;
 }
 

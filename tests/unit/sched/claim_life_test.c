@@ -254,6 +254,8 @@ static void check_late_release(struct check *c)
 	put_claim(&rig, (struct claim){ "two", "n", NULL, 2, -1 });
 	put_pod(&rig, (struct pod){ .name = "w", .claim = "two", .priority = 3 });
 	NEXT(c, &rig, "another", "wait w ResourceClaimUnsatisfied:1");
+	put_pod(&rig, (struct pod){ .name = "x", .claim = "absent", .priority = 1 });
+	NEXT(c, &rig, "one without its claim", "wait x ResourceClaimNotFound:1(default/absent/)");
 	put_claim(&rig, (struct claim){ "low", "n", NULL, 2, -1 });
 	NEXT(c, &rig, "who made room has it", "bind p n []");
 	NEXT(c, &rig, "what is left", "bind q n []");

@@ -275,6 +275,46 @@ static void put_budget(struct rng *rng, struct buf *out)
 	buf_printf(out, "status: {disruptionsAllowed: %u}}\n", any(rng, 3));
 }
 
+enum { CLAIMS = 6, CLAIM_PODS = 10 };
+
+// Some scenarios have a node whose GPUs are given by claims, of which pods share some.
+static bool has_claims(uint64_t seed) { return seed % 4 == 1 || seed % 4 == 2; }
+
+static void put_claims(uint64_t seed, struct buf *out)
+{
+	struct rng rng;
+	rng_init(&rng, seed ^ UINT64_C(0xc1a1));
+	buf_put_c(out, "---\n{kind: DeviceClass, apiVersion: resource.k8s.io/v1, metadata: {name: "
+		       "gpu}, spec: {}}\n---\n{kind: ResourceSlice, apiVersion: "
+		       "resource.k8s.io/v1, metadata: {name: n0}, spec: {driver: gpu.gpuaas.io, "
+		       "nodeName: n0, pool: {name: n0, resourceSliceCount: 1}, devices: [");
+	for (unsigned i = 0; i < 4; i++)
+		buf_printf(out, "{name: d%u},", i);
+	buf_put_c(out, "]}}\n");
+	for (unsigned i = 0; i < CLAIMS; i++) {
+		buf_printf(out,
+			   "---\n{kind: ResourceClaim, apiVersion: resource.k8s.io/v1, metadata: "
+			   "{name: c%u, namespace: t%u, annotations: {sim.gpuaas.io/at: '%u'}}, ",
+			   i, i % 2, any(&rng, 20));
+		buf_printf(out,
+			   "spec: {devices: {requests: [{name: g, exactly: {deviceClassName: gpu, "
+			   "count: %u}}]}}}\n",
+			   1 + any(&rng, 3));
+	}
+	for (unsigned i = 0; i < CLAIM_PODS; i++) {
+		unsigned claim = any(&rng, CLAIMS);
+		buf_printf(out, "---\n{kind: Pod, metadata: {name: q%u, namespace: t%u, ", i,
+			   claim % 2);
+		buf_put_c(out, "annotations: {");
+		put_times(&rng, out, true);
+		buf_printf(out, "}}, spec: {priority: %u, ", 10 * any(&rng, 4));
+		buf_printf(out,
+			   "resourceClaims: [{name: g, resourceClaimName: c%u}], containers: "
+			   "[{name: c}]}}\n",
+			   claim);
+	}
+}
+
 static void put_scenario(uint64_t seed, struct buf *out)
 {
 	struct rng rng;
@@ -290,6 +330,8 @@ static void put_scenario(uint64_t seed, struct buf *out)
 	put_late(&rng, out, (struct size){ node_count, pod_count }, seed);
 	if (has_queues(seed))
 		put_tenants(seed, out);
+	if (has_claims(seed))
+		put_claims(seed, out);
 	ASSERT(buf_ok(out));
 }
 

@@ -46,6 +46,7 @@ static void release(struct gangs *gangs, struct gang *gang)
 	drop_if(&gang->in_parked);
 	drop_if(&gang->in_begun);
 	(void)map_remove(gangs->by_key, gang->key);
+	map_free(gang->groups);
 	free((void *)(uintptr_t)gang->key.data);
 	free(gang);
 }
@@ -158,13 +159,37 @@ int64_t gang_spare(const struct gang *gang)
 
 static const struct member *first_of_group(const struct member *member)
 {
-	const struct link *head = &member->gang->members;
-	for (const struct link *at = head->next; at != head; at = at->next) {
-		const struct member *other = LINK_OF((uintptr_t)at, struct member, in_gang);
-		if (str_eq(other->terms.group, member->terms.group))
-			return other;
+	const struct map *groups = member->gang->groups;
+	const struct member *first = groups == NULL ? NULL : map_find(groups, member->terms.group);
+	return first == NULL ? member : first;
+}
+
+// The member is in its gang, behind those that were noted before it.
+static void note_group(const struct sched *sched, struct member *member)
+{
+	struct gang *gang = member->gang;
+	if (member->terms.group.len == 0)
+		return;
+	if (gang->groups == NULL)
+		gang->groups = map_new_borrowing(sched->seed);
+	if (map_find(gang->groups, member->terms.group) == NULL)
+		(void)map_set(gang->groups, member->terms.group, member);
+}
+
+// The next of its group is the first from now on; the member is not in its gang any more.
+static void forget_group(const struct member *member)
+{
+	const struct gang *gang = member->gang;
+	if (member->terms.group.len == 0 || first_of_group(member) != member)
+		return;
+	(void)map_remove(gang->groups, member->terms.group);
+	for (struct link *at = gang->members.next; at != &gang->members; at = at->next) {
+		struct member *other = LINK_OF(at, struct member, in_gang);
+		if (!str_eq(other->terms.group, member->terms.group))
+			continue;
+		(void)map_set(gang->groups, other->terms.group, other);
+		return;
 	}
-	return member;
 }
 
 // The first of the terms in which it differs from those before it.
@@ -285,9 +310,12 @@ static void settle(struct sched *sched, struct gang *gang)
 	struct link *head = &gang->members;
 	size_t count = 0;
 	gang->speaker = NULL;
+	map_free(gang->groups);
+	gang->groups = NULL;
 	for (struct link *at = head->next; at != head; at = at->next) {
 		struct member *member = LINK_OF(at, struct member, in_gang);
 		member->is_extra = count++ >= SCHED_GANG_MAX;
+		note_group(sched, member);
 		if (gang->speaker == NULL || speaks_before(member, gang->speaker))
 			gang->speaker = member;
 	}
@@ -348,6 +376,7 @@ static void leave(struct sched *sched, struct pod *pod)
 	if (pod->node != NULL)
 		gang_moved(sched, pod, -1);
 	link_drop(&member->in_gang);
+	forget_group(member);
 	gang->member_count--;
 	pod->member = NULL;
 	if (gang->speaker == member || has_dissent(gang)) // others may be right now
@@ -393,10 +422,12 @@ void gang_join(struct sched *sched, struct pod *pod, const struct sched_gang_in 
 	struct gang *gang = member->gang;
 	bool speaks = gang->speaker == NULL || gang->speaker == member ||
 		      speaks_before(member, gang->speaker);
-	if (speaks || !is_new) // others may follow the first of its sub-group
+	if (speaks || !is_new) { // others may follow the first of its sub-group
 		settle(sched, gang);
-	else
+	} else {
+		note_group(sched, member);
 		apply(sched, member);
+	}
 }
 
 void gang_moved(struct sched *sched, struct pod *pod, int change)
@@ -506,6 +537,9 @@ static const char *check_one(const struct gang *gang)
 		waiting += member->pod->place == PLACE_GANG;
 		if (member->pod->member != member)
 			return "a gang names a pod that is not its member";
+		const struct member *first = first_of_group(member);
+		if (!str_eq(first->terms.group, member->terms.group) || first->gang != gang)
+			return "a gang names one that is not of the sub-group";
 	}
 	if (members != gang->member_count || on_node != gang->on_node_count ||
 	    waiting != tree_count(&gang->waiting))

@@ -39,14 +39,14 @@ struct gang {
 	struct link members; // by in_gang
 	size_t member_count, on_node_count;
 	struct member *speaker; // whose terms hold; NULL: no member
+	struct map *groups;     // sub-group -> its first member; NULL: none
 	struct part *parts;
 	struct tree waiting;     // members to be placed, in queue order, by in_shape
 	struct tree_node active; // in gangs->active under the key of the first of them
 	struct link in_parked, in_begun;
 	struct gang_facts facts[GANG_CLASSES_MAX];
 	size_t facts_count;
-	int64_t limited_parts; // of members that would start, where a limit of their queue is
-			       // passed
+	int64_t limited_parts; // of members that would start and pass a limit of their queue
 	struct sched_fact why; // what of the gang itself they all wait for
 	bool is_told, is_same, are_codes_new; // facts were found; against those before
 	bool is_untold, is_stale; // only numbers differ; nodes changed since: told later

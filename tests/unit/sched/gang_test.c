@@ -248,6 +248,14 @@ static const struct {
 	  { "wait m0 " INCOMPLETE("3 pods", "2 pods"), "wait m1 " INCOMPLETE("3 pods", "2 pods"),
 	    "refuse m2 " DIFFERS("gang-group-min 1", "gang-group-min 2"), "-m1",
 	    "+" GROUP("m3", "x", "3", "2"), "bind m0 a []", "bind m2 a []", "bind m3 b []" } },
+	{ "the next of a sub-group follows the first that has gone in peace",
+	  NODE("a", "8", "r") NODE("b", "8", "r") GROUP("m0", "y", "4", "1")
+		  GROUP("m1", "x", "4", "1") GROUP("m2", "x", "4", "1"),
+	  { "wait m0 " INCOMPLETE("4 pods", "3 pods"), "wait m1 " INCOMPLETE("4 pods", "3 pods"),
+	    "wait m2 " INCOMPLETE("4 pods", "3 pods"), "-m1", "+" GROUP("m3", "x", "4", "2"),
+	    "refuse m3 " DIFFERS("gang-group-min 1", "gang-group-min 2"), "-m2",
+	    "+" GROUP("m4", "x", "4", "2"), "wait m3 " INCOMPLETE("4 pods", "3 pods"),
+	    "wait m4 " INCOMPLETE("4 pods", "3 pods") } },
 	{ "the first of a sub-group agrees with the one that was refused",
 	  NODE("a", "8", "r") NODE("b", "8", "r") GROUP("m0", "y", "3", "1")
 		  GROUP("m1", "x", "3", "1") GROUP("m2", "x", "3", "2"),

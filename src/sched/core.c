@@ -99,11 +99,12 @@ static uint32_t dim_get(struct sched *sched, struct str resource)
 	return sched->column_count++;
 }
 
-struct sched *sched_new(uint64_t seed)
+struct sched *sched_new(uint64_t seed, int64_t now_ms)
 {
 	static const char *const FIXED[DIMS_FIXED] = { "pods", "cpu", "memory", "nvidia.com/gpu" };
 	struct sched *sched = core_alloc(1, sizeof *sched);
 	sched->seed = seed;
+	sched->now_ms = now_ms;
 	sched->gen = 1;
 	sched->columns_gen = 1;
 	sched->heads_per_pool = 1;

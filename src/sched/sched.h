@@ -99,7 +99,8 @@ struct sched_decision {
 	size_t victim_count;
 };
 
-struct sched *sched_new(uint64_t seed);
+// Time runs from now_ms by a clock that never goes back, that of sched_next.
+struct sched *sched_new(uint64_t seed, int64_t now_ms);
 void sched_free(struct sched *sched); // NULL allowed
 // How many waiting pods of each pool (nodes that suit them, whatever is free) get a node reserved.
 void sched_heads_set(struct sched *sched, size_t per_pool); // 1 unless said; 0: none

@@ -58,7 +58,7 @@ int run_feasible(const char *file)
 		return err_exit_code(err.status);
 	}
 	struct sim sim = {
-		.scenario = &scenario, .core = sched_new(0), .pods = map_new(0), .takes_all = true
+		.scenario = &scenario, .core = sched_new(0, 0), .pods = map_new(0), .takes_all = true
 	};
 	storage_init(&sim);
 	checker_gang_init(&sim);

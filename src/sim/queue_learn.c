@@ -107,7 +107,7 @@ static void add_ended(struct sched *core, struct events *ends, const struct queu
 void queue_learn_score(const struct queue_jobs *jobs, struct buf *out)
 {
 	static const int64_t PERMILLE[2] = { 100, 900 };
-	struct sched *core = sched_new(0);
+	struct sched *core = sched_new(0, 0);
 	struct events *ends = events_new();
 	struct tally tallies[SIZES];
 	tally_init(tallies, jobs->count);

@@ -213,7 +213,7 @@ const char *queue_run(struct queue_jobs *jobs, const struct queue_cluster *clust
 {
 	struct player player = { .jobs = jobs,
 				 .policy = policy,
-				 .core = sched_new(0),
+				 .core = sched_new(0, 0),
 				 .ends = events_new(),
 				 .node_gpus = cluster->gpus,
 				 .waiting = map_new(0) };

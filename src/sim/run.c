@@ -194,7 +194,7 @@ int run_on(struct scenario *scenario, const struct run_options *options, FILE *o
 	if (options->policy != NULL && pack_policy_load(options->policy, &policy, &err) != ERR_OK)
 		return fail(&err);
 	rng_init(&sim.rng, (uint64_t)options->seed);
-	sim.core = sched_new(rng_next(&sim.rng));
+	sim.core = sched_new(rng_next(&sim.rng), 0);
 	if (options->policy != NULL)
 		sched_policy_set(sim.core, &policy);
 	sim.pods = map_new(0);

@@ -409,7 +409,7 @@ static void measure_decisions(struct bench *b, const struct options *options)
 
 int main(int argc, char **argv)
 {
-	struct bench b = { .sched = sched_new(42), .arena = arena_new(1 << 30), .random = 42 };
+	struct bench b = { .sched = sched_new(42, 0), .arena = arena_new(1 << 30), .random = 42 };
 	struct options options = { .nodes = 5000, .gpus = 8, .decisions = 50000 };
 	read_options(argc, argv, &options);
 	if (options.held > 0)

@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	(void)claim_cel_eval(text, STR("d"), &device);
 	if (json_parse(text, &json, NULL) != ERR_OK)
 		return 0;
-	struct sched *sched = sched_new(0);
+	struct sched *sched = sched_new(0, 0);
 	for (int i = 0; i < 2 * SCHED_CLAIM_KINDS; i++) // each twice: made, then changed
 		take(sched, json, (sched_claim_kind)(i % SCHED_CLAIM_KINDS));
 	sched_free(sched);

@@ -80,7 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct kobj_unknowns unknowns;
 	if (!read_pod(arena, (struct str){ (const char *)data, size }, &json, &pod, &unknowns))
 		return 0;
-	struct sched *sched = sched_new(1);
+	struct sched *sched = sched_new(1, 0);
 	put_node(sched);
 	use_pod(sched, arena, &pod, &unknowns);
 	sched_free(sched);

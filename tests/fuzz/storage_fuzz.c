@@ -70,7 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	AUTO(arena_freep) struct arena *arena = arena_new(1 << 24);
 	struct str rest = { (const char *)data, size }, line;
-	struct sched *sched = sched_new(1);
+	struct sched *sched = sched_new(1, 0);
 	int64_t now_ms = 0;
 	put_node(sched);
 	put_pods(sched);

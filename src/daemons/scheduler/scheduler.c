@@ -98,7 +98,7 @@ void scheduler_on_acquired(void *arg, int64_t transitions)
 	struct scheduler *s = arg;
 	ASSERT(s->core == NULL);
 	s->term = transitions;
-	s->core = sched_new(world_random(loop_world(s->loop)));
+	s->core = sched_new(world_random(loop_world(s->loop)), scheduler_now_ms(s));
 	if (s->has_policy)
 		sched_policy_set(s->core, &s->policy);
 	sched_preempt_set(s->core, &s->preempt_rules);

@@ -194,7 +194,7 @@ static void tell_pod(struct sched *sched, struct arena *arena, const struct draw
 static int count_binds(const struct draw *draw, const char **ret_broken)
 {
 	AUTO(arena_freep) struct arena *arena = arena_new(1 << 20);
-	struct sched *sched = sched_new(0);
+	struct sched *sched = sched_new(0, 0);
 	struct sched_decision decision;
 	int binds = 0;
 	for (int i = 0; i < draw->machine_count; i++)

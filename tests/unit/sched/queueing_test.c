@@ -326,6 +326,28 @@ static void test_over_time(struct check *c)
 	rig_done(&rig);
 }
 
+// A leader that takes over long after its machine has started: what ran before is held since now.
+static void test_begins_late(struct check *c)
+{
+	struct rig rig;
+	rig_init(&rig);
+	rig.now_ms = INT64_C(57000000);
+	sched_free(rig.sched);
+	rig.sched = sched_new(0, rig.now_ms);
+	put_tenant(&rig, "holder", "{}");
+	put_node(&rig, "n1", 8, "A100");
+	rig_put(&rig, "{kind: Pod, metadata: {name: h, namespace: holder}, spec: {nodeName: n1, "
+		      "containers: [{name: main, resources: {limits: {nvidia.com/gpu: '8'}}}]}}\n");
+	(void)bound(&rig);
+	rig.now_ms += 1000;
+	(void)bound(&rig);
+	struct sched_queue_row row;
+	CHECK_INT(c, "rows", sched_queue_rows(rig.sched, &row, 1), 1);
+	CHECK_INT(c, "held", row.allocated_milli, 8000);
+	CHECK_INT(c, "for a second", row.used_milli_s, 8000);
+	rig_done(&rig);
+}
+
 static void test_ceiling(struct check *c)
 {
 	struct rig rig;
@@ -513,6 +535,7 @@ int main(void)
 	test_person(&c);
 	test_turns(&c);
 	test_over_time(&c);
+	test_begins_late(&c);
 	test_ceiling(&c);
 	test_faults(&c);
 	test_pools(&c);

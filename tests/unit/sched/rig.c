@@ -11,7 +11,7 @@
 
 void rig_init(struct rig *rig)
 {
-	*rig = (struct rig){ .sched = sched_new(0), .arena = arena_new(256 << 20) };
+	*rig = (struct rig){ .sched = sched_new(0, 0), .arena = arena_new(256 << 20) };
 }
 
 void rig_done(struct rig *rig)

@@ -71,7 +71,7 @@ static void come_and_go(struct sched *sched, int pods, const char *model, const 
 // However much has come before.
 static void check_follows(struct check *c)
 {
-	struct sched *sched = sched_new(1);
+	struct sched *sched = sched_new(1, 0);
 	add_node(sched, "t4", "Tesla-T4", 8);
 	add_node(sched, "l40s", "NVIDIA-L40S", 8);
 	come_and_go(sched, 2 * 32768, "T4", "t4");
@@ -86,7 +86,7 @@ int main(void)
 {
 	struct check c = { 0 };
 	check_follows(&c);
-	struct sched *sched = sched_new(1);
+	struct sched *sched = sched_new(1, 0);
 	add_node(sched, "old", "Tesla-T4", 200);
 	add_node(sched, "scarce", "Tesla-T4", 2);
 	add_node(sched, "plenty", "NVIDIA-L40S", 8);

@@ -267,7 +267,7 @@ static void decide(struct world_model *w, int i)
 static void lead(struct world_model *w, int i)
 {
 	struct replica *r = &w->replicas[i];
-	r->core = sched_new(rng_next(&w->rng));
+	r->core = sched_new(rng_next(&w->rng), w->now_ms);
 	r->term = r->lease.transitions;
 	memset(r->known, 0, sizeof r->known);
 	add_nodes(r->core);

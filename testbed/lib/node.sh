@@ -205,15 +205,18 @@ proxy_ready() { node_net_enter "$1" curl -fsS --max-time 2 http://127.0.0.1:1025
 
 # image_import INDEX FILE: the kubelet sees an image when containerd's CRI part has marked it.
 image_import() {
-	local name
+	local names
 	node_enter "$1" "$tb_bin/ctr" -n k8s.io image import "$2" >>"$tb_state/log/images.log" 2>&1 ||
 		program_blame images "node$1 did not take $2"
-	name=$(tar -xOf "$2" index.json | jq -r '.manifests[0].annotations["io.containerd.image.name"]')
-	program_wait "node$1-containerd" 20 image_known "$1" "$name"
+	mapfile -t names < <(tar -xOf "$2" index.json | jq -r '.manifests[].annotations["io.containerd.image.name"]')
+	program_wait "node$1-containerd" 20 images_known "$1" "${names[@]}"
 }
 
-image_known() {
-	node_enter "$1" "$tb_bin/ctr" -n k8s.io image ls "name==$2" 2>/dev/null | grep -q 'io.cri-containerd.image=managed'
+images_known() {
+	local known filters=("${@:2}")
+	known=$(node_enter "$1" "$tb_bin/ctr" -n k8s.io image ls "${filters[@]/#/name==}" 2>/dev/null |
+		grep -c 'io.cri-containerd.image=managed') || return
+	[ "$known" -eq $(($# - 1)) ]
 }
 
 # node_ready INDEX: the node is Ready and free of the taints that a new node carries.

@@ -57,9 +57,10 @@ int run_feasible(const char *file)
 		(void)fprintf(stderr, "gpuaas-sim: %s\n", err.text);
 		return err_exit_code(err.status);
 	}
-	struct sim sim = {
-		.scenario = &scenario, .core = sched_new(0, 0), .pods = map_new(0), .takes_all = true
-	};
+	struct sim sim = { .scenario = &scenario,
+			   .core = sched_new(0, 0),
+			   .pods = map_new(0),
+			   .takes_all = true };
 	storage_init(&sim);
 	checker_gang_init(&sim);
 	checker_queue_init(&sim);

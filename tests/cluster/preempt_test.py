@@ -30,9 +30,11 @@ def scheduler(api, tmp_path):
     api.delete_pods()
 
 
-def add_pod(api, name, priority, gpus=GPUS, annotations=None, grace_s=30):
+def add_pod(api, name, priority, gpus=GPUS, annotations=None, grace_s=30, owner=None):
+    owners = [{"apiVersion": "batch/v1", "kind": "Job", "name": owner, "uid": owner, "controller": True}] if owner else []
     api.call("POST", "/api/v1/namespaces/a/pods", {
-        "metadata": {"name": name, "labels": {"app": priority}, "annotations": annotations or {}},
+        "metadata": {"name": name, "labels": {"app": priority}, "annotations": annotations or {},
+                     "ownerReferences": owners},
         "spec": {"schedulerName": "gpuaas", "priorityClassName": priority, "terminationGracePeriodSeconds": grace_s,
                  "containers": [{"name": "c", "image": "x",
                                  "resources": {"limits": {"nvidia.com/gpu": str(gpus)}}}]}})
@@ -67,15 +69,19 @@ def fill(api, prefix):
         run(api, f"{prefix}{i}")
 
 
+def save_after(api, name, seconds):
+    """What ran a while has something to lose; then its work is safe."""
+    since = time.monotonic()
+    wait_for("some work", lambda: time.monotonic() > since + seconds)
+    api.call("PATCH", f"/api/v1/namespaces/a/pods/{name}", {"metadata": {"annotations": {
+        "gpuaas.io/checkpointed-at": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}}},
+        "application/merge-patch+json")
+
+
 def test_the_cheapest_leaves_and_its_node_is_kept(api, scheduler):
     fill(api, "low")
     node = pod(api, "low2")["spec"]["nodeName"]
-    # What ran a while has something to lose.
-    since = time.monotonic()
-    wait_for("some work", lambda: time.monotonic() > since + 3)
-    api.call("PATCH", "/api/v1/namespaces/a/pods/low2", {"metadata": {"annotations": {
-        "gpuaas.io/checkpointed-at": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}}},
-        "application/merge-patch+json")
+    save_after(api, "low2", 3)
     add_pod(api, "high", "high", 4)
     wait_for("an eviction", lambda: leaving(api))
     assert leaving(api) == ["low2"]
@@ -192,3 +198,41 @@ def test_a_refused_eviction_is_given_up(api, scheduler):
     for name in ("one", "two"):
         api.call("DELETE", f"{budgets}/{name}")
     wait_for("it leaves now", lambda: leaving(api) == ["low0"])
+
+
+def test_one_goes_on_elsewhere(api, tmp_path):
+    """An equal that keeps checkpoints makes room for a whole node; its own room elsewhere is kept until it comes."""
+    one = Scheduler(api.server, tmp_path, "one", "--preemption", "priority,moves=4,move-min-run=0s,move-lost=1h")
+    try:
+        wait_for("leading", one.is_leading)
+        for name, gpus in (("full0", 8), ("full1", 8), ("six", 6), ("five", 5)):
+            add_pod(api, name, "low", gpus)
+            run(api, name)
+        add_pod(api, "moved", "low", 2, owner="job")
+        run(api, "moved")
+        save_after(api, "moved", 2)
+        node, home = pod(api, "moved")["spec"]["nodeName"], pod(api, "five")["spec"]["nodeName"]
+        assert node == pod(api, "six")["spec"]["nodeName"] != home
+        api.delete_pod("six")
+        add_pod(api, "wide", "low")
+        wait_for("an eviction", lambda: leaving(api) == ["moved"])
+        why = f"moved for defragmentation: makes room for a/wide on {node}, and room is kept for it on {home};"
+        wait_for("by whom and why", lambda: any(
+            c.get("reason") == "PreemptionByScheduler" and c["message"].startswith(why)
+            for c in pod(api, "moved")["status"]["conditions"]))
+        wait_for("nominated", lambda: pod(api, "wide")["status"].get("nominatedNodeName") == node)
+        told = json.loads(one.get("/explain/a/moved"))["preemption"]
+        assert (told["evictedBy"], told["goesOnAt"]) == ("a/wide", home), told
+        assert 'evictions_total{reason="move"} 1' in one.get("/metrics")
+        add_pod(api, "other", "low", 2)  # equal, and gets neither room
+        wait_for("a reason", lambda: condition(pod(api, "other")).get("message"))
+        api.delete_pod("moved")
+        wait_for("it runs", lambda: pod(api, "wide")["spec"].get("nodeName") == node)
+        assert not pod(api, "other")["spec"].get("nodeName")
+        add_pod(api, "again", "low", 2, owner="job")
+        wait_for("it goes on", lambda: pod(api, "again")["spec"].get("nodeName") == home)
+        check_no_double(api.pods())
+        assert leaving(api) == [] and not pod(api, "other")["spec"].get("nodeName")
+    finally:
+        one.end()
+        api.delete_pods()

@@ -81,14 +81,14 @@ class Api:
 class Scheduler:
     """One replica as a process."""
 
-    def __init__(self, server, folder, identity):
+    def __init__(self, server, folder, identity, *words):
         self.port = free_port()
         (folder / "key").write_bytes(PLAN_KEY)
         self.log = folder / f"{identity}.log"
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
                 [BUILD / "src/daemons/scheduler/gpuaas-scheduler", "--kubeconfig", server.kubeconfig, "--plan-key",
-                 folder / "key", "--listen", f"127.0.0.1:{self.port}", "--identity", identity],
+                 folder / "key", "--listen", f"127.0.0.1:{self.port}", "--identity", identity, *words],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def get(self, path, token=hmac.new(PLAN_KEY, b"explain", "sha256").hexdigest()):

@@ -148,7 +148,7 @@ void handle_tenant_update(struct call *call)
 	if (tenant == NULL)
 		return;
 	AUTO(json_decrefp) json_t *patch = view_tenant_patch(call->body);
-	if (!tenant_queue_take(call, tenant, patch))
+	if (!tenant_queue_take(call, tenant, patch) || !tenant_windows_take(call, patch))
 		return;
 	if (match.len > 2 && match.data[0] == '"') {
 		json_t *meta = json_object();

@@ -4,6 +4,7 @@
 #include "policy/request.h"
 #include "policy/tenant.h"
 #include "policy/tenant_queue.h"
+#include "policy/tenant_window.h"
 
 static const char *const tenant_roles[] = { "tenant-admin", "member", NULL };
 static const char *const all_roles[] = { "platform-admin", "tenant-admin", "member", "agent",
@@ -15,6 +16,8 @@ static const struct schema_field tenant_update_fields[] = {
 	  .doc = "New limits of the tenant." },
 	{ "queue", SCHEMA_OBJECT, .nullable = true, .object = &tenant_queue_schema,
 	  .doc = "Settings of its queue; null takes it away." },
+	{ "windows", SCHEMA_OBJECTS, .object = &tenant_window_schema, .max = TENANT_WINDOWS_MAX,
+	  .doc = "GPUs reserved for it for a time; the whole list." },
 };
 const struct schema shape_tenant_update = {
 	.name = "TenantUpdate",
@@ -98,6 +101,8 @@ static const struct schema_field tenant_fields[] = {
 	{ "display_name", SCHEMA_TEXT, .doc = "Name for people." },
 	{ "quota", SCHEMA_OBJECT, .object = &tenant_quota_schema, .doc = "Limits." },
 	{ "queue", SCHEMA_OBJECT, .object = &tenant_queue_schema, .doc = "Its queue." },
+	{ "windows", SCHEMA_OBJECTS, .object = &tenant_window_schema,
+	  .doc = "GPUs reserved for it for a time." },
 	{ "usage", SCHEMA_OBJECT, .object = &usage_now_schema, .doc = "What it holds now." },
 	{ "state", SCHEMA_TEXT, .required = true, .doc = "Pending, Ready or Deleting." },
 	{ "conditions", SCHEMA_OBJECTS, .object = &condition_schema,

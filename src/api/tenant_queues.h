@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The queue in the bodies and answers about tenants. A call whose queue cannot hold is answered
-// with the field and the remedy.
+// Queue and windows in the bodies and answers about tenants. A call whose queue or windows cannot
+// hold is answered with the field and the remedy.
 #pragma once
 
 #include "api/rest.h"
@@ -12,3 +12,6 @@ const json_t *tenant_queue_find(const void *arg, struct str tenant);
 MUST_USE bool tenant_queue_take(struct call *call, const json_t *tenant, json_t *object);
 void tenant_queue_drop_nulls(json_t *object); // of an object that is new
 void tenant_queue_put(json_t *out, const json_t *tenant);
+// The same of spec.windows, a list that is given as a whole.
+MUST_USE bool tenant_windows_take(struct call *call, json_t *object);
+void tenant_windows_put(json_t *out, const json_t *tenant);

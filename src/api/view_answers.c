@@ -32,6 +32,7 @@ json_t *view_tenant(struct call *call, const json_t *tenant)
 	copy(out, "display_name", tenant, "spec.displayName");
 	copy(out, "quota", tenant, "spec.quota");
 	tenant_queue_put(out, tenant);
+	tenant_windows_put(out, tenant);
 	if (view_tenant_load(call->api->objects, call->arena, name, NULL, &load)) {
 		put_int(usage, "gpus", load.used.gpus);
 		if (load.used.gpu_milli > 0)

@@ -54,7 +54,7 @@ static int connect_server(struct cli *cli, struct err *err)
 static int code_of(int status, struct str code)
 {
 	if (str_eq_c(code, "quota_exceeded") || str_eq_c(code, "queue_limit_exceeded") ||
-	    str_eq_c(code, "limit_exceeded") || status == 429)
+	    str_eq_c(code, "window_too_large") || str_eq_c(code, "limit_exceeded") || status == 429)
 		return 6;
 	switch (status) {
 	case 401:

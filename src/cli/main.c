@@ -77,7 +77,9 @@ static const struct cli_verb verbs[] = {
 	  "    [--parent T] [--guaranteed N] [--limit N] [--user-limit N] [--weight N] "
 	  "[--priority-ceiling N]\n    [--half-life 7d] [--max-run 24h] "
 	  "[--by-model H100=4:8,A100=:2]\n    (the queue; none takes a setting away) "
-	  "[--no-queue]",
+	  "[--no-queue]\n"
+	  "    [--window NAME=GPUS[:MODEL]@FROM/TO]... [--no-windows]   (all its windows: "
+	  "docs/windows.md)",
 	  verb_tenant_set },
 	{ "tenant delete", "delete a tenant and end what runs in it",
 	  "gpuaas tenant delete NAME --yes", verb_tenant_delete },
@@ -88,6 +90,8 @@ static const struct cli_verb verbs[] = {
 	  verb_tenant_add_member },
 	{ "tenant remove-member", "remove a member and revoke the member's tokens",
 	  "gpuaas tenant remove-member NAME USER", verb_tenant_remove_member },
+	{ "window list", "GPUs reserved for tenants for a time", "gpuaas window list [TENANT]",
+	  verb_window_list },
 	{ "token create", "make an access token; printed once",
 	  "gpuaas token create --role ROLE [--user U] [--tenant T] [--expires-in 90d] [--note "
 	  "TEXT]",

@@ -28,6 +28,8 @@ static const struct cli_column member_columns[] = {
 	{ "SINCE", "created" },
 };
 
+enum { WINDOWS_MAX = 33 }; // one more than the server takes, so that it says so
+
 static void set_text(json_t *object, const char *key, const char *value)
 {
 	if (value != NULL)
@@ -160,13 +162,20 @@ int verb_tenant_create(struct cli *cli, int argc, char **argv)
 int verb_tenant_set(struct cli *cli, int argc, char **argv)
 {
 	struct quota_options quota = { 0 };
-	struct cli_option options[] = { QUOTA_OPTIONS(quota) };
+	const char *windows[WINDOWS_MAX + 1] = { NULL };
+	bool has_no_windows = false;
+	struct cli_option options[] = {
+		QUOTA_OPTIONS(quota),
+		{ "--window", windows, NULL, WINDOWS_MAX },
+		{ "--no-windows", NULL, &has_no_windows, 0 },
+	};
 	int count;
 	if (!cli_options(cli, argc, argv, options, ARRAY_COUNT(options), &count))
 		return CLI_USAGE;
 	if (count != 1)
 		return cli_usage("tenant set", "want one name, not %d", count);
 	AUTO(json_decrefp) json_t *body = tenant_body(&quota);
+	cli_put_windows(body, windows, has_no_windows);
 	return cli_show(cli, "PATCH", cli_path(cli, "/v1/tenants/", argv[0], ""), body,
 			tenant_columns, ARRAY_COUNT(tenant_columns));
 }

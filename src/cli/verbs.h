@@ -19,6 +19,11 @@ int verb_tenant_members(struct cli *cli, int argc, char **argv);
 int verb_tenant_add_member(struct cli *cli, int argc, char **argv);
 int verb_tenant_remove_member(struct cli *cli, int argc, char **argv);
 
+// Windows of these texts (NULL after the last one) into the body of a tenant; none leaves it alone,
+// but for has_none, which takes all away.
+void cli_put_windows(json_t *body, const char *const *texts, bool has_none);
+int verb_window_list(struct cli *cli, int argc, char **argv);
+
 int verb_token_create(struct cli *cli, int argc, char **argv);
 int verb_token_list(struct cli *cli, int argc, char **argv);
 int verb_token_revoke(struct cli *cli, int argc, char **argv);

@@ -207,6 +207,31 @@ def test_help_of_a_noun_and_slips_of_the_pen(here):
         assert f"see: gpuaas {' '.join(w for w in words if w[0] != '-')} --help" in done.stderr
 
 
+def test_windows(here):
+    here.out("tenant", "create", "windy", "--gpus", "4")
+    course = {"name": "course", "gpus": 16, "model": "H100", "start": "2099-12-07T08:00:00Z", "end": "2099-12-07T18:00:00Z"}
+    text = "course=16:H100@2099-12-07T08:00:00Z/2099-12-07T18:00:00Z"
+    here.out("tenant", "set", "windy", "--window", text, "--window", "show=2@2099-12-24T18:00:00Z/2099-12-24T20:00:00Z")
+    assert [w["name"] for w in here.data("tenant", "show", "windy")["windows"]] == ["course", "show"]
+    table = [line.split() for line in here.out("window", "list", "windy").splitlines()]
+    assert table[0] == ["TENANT", "WINDOW", "GPUS", "MODEL", "FROM", "TO"]
+    assert table[1] == ["windy", *map(str, (course["name"], 16, "H100", course["start"], course["end"]))] and table[2][1:3] == ["show", "2"]
+    here.out("tenant", "set", "windy", "--gpus", "5")
+    assert len(here.data("window", "list")) == 2
+    here.out("tenant", "set", "windy", "--window", text)
+    assert [{k: v for k, v in w.items() if k != "tenant"} for w in here.data("window", "list", "windy")] == [course]
+    for wrong, said in (("course", "start is missing"), ("a=x@2099-01-01T00:00:00Z/2099-01-02T00:00:00Z", "gpus"),
+                        ("a=0@2099-01-01T00:00:00Z/2099-01-02T00:00:00Z", "1 to 100000"), ("a=1@tomorrow/2099-01-02T00:00:00Z", "start"),
+                        ("a=1@2099-01-02T00:00:00Z/2099-01-01T00:00:00Z", "end must be after its start"),
+                        ("A_=1@2099-01-01T00:00:00Z/2099-01-02T00:00:00Z", "name")):
+        done = here.run("tenant", "set", "windy", "--window", wrong)
+        assert done.returncode == 1 and said in done.stderr, (wrong, done.stderr)
+    many = [w for i in range(33) for w in ("--window", f"w{i}=1@2099-01-01T00:00:00Z/2099-01-02T00:00:00Z")]
+    assert "32" in here.run("tenant", "set", "windy", *many).stderr
+    here.out("tenant", "set", "windy", "--no-windows")
+    assert here.data("window", "list", "windy") == []
+
+
 def test_exit_codes(here):
     here.out("tenant", "create", "codes", "--gpus", "2")
     for code, words in EXIT_CODES:

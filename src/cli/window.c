@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Windows: GPUs reserved for a tenant for a time. "course=16:H100@FROM/TO" is one of them.
+#include "cli/verbs.h"
+
+static const struct cli_column window_columns[] = {
+	{ "TENANT", "tenant" }, { "WINDOW", "name" }, { "GPUS", "gpus" },
+	{ "MODEL", "model" },   { "FROM", "start" },  { "TO", "end" },
+};
+
+// What is left out stays out, and the server says what is missing.
+static void put_part(json_t *window, const char *key, struct str part)
+{
+	if (part.len > 0)
+		(void)json_object_set_new(window, key, json_stringn(part.data, part.len));
+}
+
+static json_t *parse_window(struct str text)
+{
+	json_t *window = json_object();
+	struct str name = { 0 }, what = { 0 }, gpus = { 0 }, model = { 0 }, from = { 0 },
+		   to = { 0 };
+	int64_t number;
+	(void)(str_split_next(&text, '=', &name) && str_split_next(&text, '@', &what) &&
+	       str_split_next(&text, '/', &from) && str_split_next(&text, '/', &to));
+	(void)(str_split_next(&what, ':', &gpus) && str_split_next(&what, ':', &model));
+	put_part(window, "name", name);
+	if (str_to_i64(gpus, &number))
+		(void)json_object_set_new(window, "gpus", json_integer(number));
+	else
+		put_part(window, "gpus", gpus);
+	put_part(window, "model", model);
+	put_part(window, "start", from);
+	put_part(window, "end", to);
+	return window;
+}
+
+void cli_put_windows(json_t *body, const char *const *texts, bool has_none)
+{
+	json_t *windows = json_array();
+	for (size_t i = 0; texts[i] != NULL; i++)
+		(void)json_array_append_new(windows, parse_window(str_of(texts[i])));
+	if (has_none || json_array_size(windows) > 0)
+		(void)json_object_set(body, "windows", windows);
+	json_decref(windows);
+}
+
+int verb_window_list(struct cli *cli, int argc, char **argv)
+{
+	int count;
+	if (!cli_options(cli, argc, argv, NULL, 0, &count))
+		return CLI_USAGE;
+	if (count > 1)
+		return cli_usage("window list", "want one tenant at most");
+	AUTO(json_decrefp) json_t *tenants = NULL;
+	AUTO(json_decrefp) json_t *rows = json_array();
+	int code = cli_call_pages(cli, "/v1/tenants", &tenants);
+	size_t i, k;
+	json_t *tenant, *window;
+	json_array_foreach(tenants, i, tenant)
+	{
+		if (count == 1 && !str_eq_c(json_text(tenant, "name"), argv[0]))
+			continue;
+		json_array_foreach(json_object_get(tenant, "windows"), k, window)
+		{
+			json_t *row = json_copy(window);
+			(void)json_object_set(row, "tenant", json_object_get(tenant, "name"));
+			(void)json_array_append_new(rows, row);
+		}
+	}
+	if (code == CLI_OK)
+		cli_print(cli, rows, window_columns, ARRAY_COUNT(window_columns));
+	return code;
+}

@@ -10,6 +10,7 @@ route_fn handle_healthz, handle_readyz, handle_metrics, handle_openapi, handle_w
 route_fn handle_tenant_create, handle_tenant_list, handle_tenant_get, handle_tenant_update,
 	handle_tenant_delete;
 route_fn handle_member_list, handle_member_put, handle_member_delete;
+route_fn handle_window_list, handle_window_create, handle_window_delete;
 route_fn handle_token_create, handle_token_list, handle_token_delete;
 route_fn handle_request_create, handle_request_list, handle_request_get, handle_request_cancel,
 	handle_request_explain, handle_request_logs, handle_pod_explain;

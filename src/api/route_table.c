@@ -2,6 +2,7 @@
 #include "api/handlers.h"
 #include "policy/request.h"
 #include "policy/tenant.h"
+#include "policy/tenant_window.h"
 #include "policy/upgrade.h"
 
 #define PAGE                                                                                       \
@@ -160,6 +161,45 @@ const struct route route_table[] = {
 	  .success = 200,
 	  .answer = &shape_member,
 	  .fn = handle_member_delete },
+
+	{ .method = "GET",
+	  .pattern = "/v1/tenants/{tenant}/windows",
+	  .operation = "listWindows",
+	  .summary = "GPUs reserved for a tenant for a time; all of them",
+	  .access = ROUTE_TOKEN,
+	  .resource = AUTHZ_TENANT,
+	  .verb = AUTHZ_GET,
+	  .tenant_of = ROUTE_TENANT_PATH,
+	  .cost = 1,
+	  .success = 200,
+	  .answer = &tenant_window_schema,
+	  .is_list = true,
+	  .fn = handle_window_list },
+	{ .method = "POST",
+	  .pattern = "/v1/tenants/{tenant}/windows",
+	  .operation = "createWindow",
+	  .summary = "Reserve GPUs for a tenant for a time",
+	  .access = ROUTE_TOKEN,
+	  .resource = AUTHZ_TENANT,
+	  .verb = AUTHZ_UPDATE,
+	  .tenant_of = ROUTE_TENANT_PATH,
+	  .cost = 5,
+	  .body = &tenant_window_schema,
+	  .success = 201,
+	  .answer = &tenant_window_schema,
+	  .fn = handle_window_create },
+	{ .method = "DELETE",
+	  .pattern = "/v1/tenants/{tenant}/windows/{window}",
+	  .operation = "deleteWindow",
+	  .summary = "Give a window up",
+	  .access = ROUTE_TOKEN,
+	  .resource = AUTHZ_TENANT,
+	  .verb = AUTHZ_UPDATE,
+	  .tenant_of = ROUTE_TENANT_PATH,
+	  .cost = 5,
+	  .success = 200,
+	  .answer = &tenant_window_schema,
+	  .fn = handle_window_delete },
 
 	{ .method = "POST",
 	  .pattern = "/v1/tokens",

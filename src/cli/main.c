@@ -90,6 +90,12 @@ static const struct cli_verb verbs[] = {
 	  verb_tenant_add_member },
 	{ "tenant remove-member", "remove a member and revoke the member's tokens",
 	  "gpuaas tenant remove-member NAME USER", verb_tenant_remove_member },
+	{ "window create", "reserve GPUs for a tenant for a time",
+	  "gpuaas window create TENANT NAME --gpus N --from T --to T [--model M]   (T is as "
+	  "2026-12-07T08:00:00Z)",
+	  verb_window_create },
+	{ "window delete", "give a window up", "gpuaas window delete TENANT NAME",
+	  verb_window_delete },
 	{ "window list", "GPUs reserved for tenants for a time", "gpuaas window list [TENANT]",
 	  verb_window_list },
 	{ "token create", "make an access token; printed once",

@@ -23,6 +23,8 @@ int verb_tenant_remove_member(struct cli *cli, int argc, char **argv);
 // but for has_none, which takes all away.
 void cli_put_windows(json_t *body, const char *const *texts, bool has_none);
 int verb_window_list(struct cli *cli, int argc, char **argv);
+int verb_window_create(struct cli *cli, int argc, char **argv);
+int verb_window_delete(struct cli *cli, int argc, char **argv);
 
 int verb_token_create(struct cli *cli, int argc, char **argv);
 int verb_token_list(struct cli *cli, int argc, char **argv);

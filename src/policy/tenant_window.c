@@ -189,6 +189,11 @@ static err_status check_against(const struct tenant_windows_input *in, const str
 	return ERR_OK;
 }
 
+static bool is_asked(const struct tenant_windows_input *in, const json_t *window)
+{
+	return in->only.len == 0 || str_eq(in->only, json_text(window, "name"));
+}
+
 err_status tenant_windows_check(const struct tenant_windows_input *in,
 				struct schema_fault *ret_fault, struct err *err)
 {
@@ -198,13 +203,13 @@ err_status tenant_windows_check(const struct tenant_windows_input *in,
 	size_t i;
 	json_array_foreach(in->windows, i, value)
 	{
-		if (check_one(in->windows, i, ret_fault, err) != ERR_OK)
+		if (is_asked(in, value) && check_one(in->windows, i, ret_fault, err) != ERR_OK)
 			return ERR_INVALID;
 	}
 	json_array_foreach(in->windows, i, value)
 	{
 		const struct window own = read_window(in->tenant, value);
-		if (in->inventory->count == 0 || own.end_s <= in->now_s)
+		if (in->inventory->count == 0 || own.end_s <= in->now_s || !is_asked(in, value))
 			continue;
 		if (check_against(in, &own, in->tenant, in->windows, ret_fault, err) != ERR_OK)
 			return ERR_LIMIT;
@@ -216,5 +221,64 @@ err_status tenant_windows_check(const struct tenant_windows_input *in,
 				return ERR_LIMIT;
 		}
 	}
+	return ERR_OK;
+}
+
+// ---- one by one
+
+json_t *tenant_windows_find(const json_t *windows, struct str name)
+{
+	json_t *window;
+	size_t i;
+	json_array_foreach(windows, i, window)
+	{
+		if (str_eq(json_text(window, "name"), name))
+			return window;
+	}
+	return NULL;
+}
+
+err_status tenant_windows_add(const json_t *windows, json_t *window, int64_t now_s,
+			      json_t **ret_windows, struct err *err)
+{
+	const struct window new = read_window(STR(""), window);
+	if (tenant_windows_find(windows, new.name) != NULL)
+		return err_set(err, ERR_CONFLICT,
+			       "the tenant has another window \"" STR_FMT
+			       "\"; delete it, or choose "
+			       "another name",
+			       STR_ARG(new.name));
+	if (json_array_size(windows) >= TENANT_WINDOWS_MAX)
+		return err_set(err, ERR_LIMIT,
+			       "the tenant has %d windows, no more are allowed; delete those that "
+			       "are over",
+			       TENANT_WINDOWS_MAX);
+	if (new.start_s < new.end_s &&new.end_s <= now_s)
+		return err_set(err, ERR_INVALID,
+			       "window \"" STR_FMT "\": its end is past; give one that is to come",
+			       STR_ARG(new.name));
+	json_t *all = json_array();
+	(void)json_array_extend(all, (json_t *)(uintptr_t)windows); // NULL: it has none
+	(void)json_array_append(all, window);
+	*ret_windows = all;
+	return ERR_OK;
+}
+
+err_status tenant_windows_remove(const json_t *windows, struct str name, json_t **ret_windows,
+				 struct err *err)
+{
+	const json_t *gone = tenant_windows_find(windows, name);
+	json_t *window;
+	size_t i;
+	if (gone == NULL)
+		return err_set(err, ERR_NOT_FOUND, "the tenant has no window \"" STR_FMT "\"",
+			       STR_ARG(name));
+	json_t *rest = json_array();
+	json_array_foreach(windows, i, window)
+	{
+		if (window != gone)
+			(void)json_array_append(rest, window);
+	}
+	*ret_windows = rest;
 	return ERR_OK;
 }

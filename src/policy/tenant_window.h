@@ -22,9 +22,19 @@ struct tenant_windows_input {
 		*tenants; // object of all tenants: name to its spec.windows; its own is left out
 	const struct inventory *inventory; // of no rows: nothing is known, as many as asked for
 	int64_t now_s;                     // what is over counts as absent
+	struct str only;                   // its window that is looked at; empty: all of them
 };
 
 // ERR_INVALID for a window that means nothing, ERR_LIMIT for one that cannot be held: with the
 // instant, what is asked for then, by which windows, and what there is.
 MUST_USE err_status tenant_windows_check(const struct tenant_windows_input *in,
 					 struct schema_fault *ret_fault, struct err *err);
+
+// Its windows and one more, or all but one: new lists for tenant_windows_check. ERR_CONFLICT: one
+// is called so, ERR_LIMIT: there are as many as may be, ERR_INVALID: it is over; ERR_NOT_FOUND.
+MUST_USE err_status tenant_windows_add(const json_t *windows, json_t *window, int64_t now_s,
+				       json_t **ret_windows, struct err *err);
+MUST_USE err_status tenant_windows_remove(const json_t *windows, struct str name,
+					  json_t **ret_windows, struct err *err);
+// NULL: there is none. Borrowed.
+json_t *tenant_windows_find(const json_t *windows, struct str name);

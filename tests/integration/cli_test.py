@@ -230,6 +230,15 @@ def test_windows(here):
     assert "32" in here.run("tenant", "set", "windy", *many).stderr
     here.out("tenant", "set", "windy", "--no-windows")
     assert here.data("window", "list", "windy") == []
+    words = ("window", "create", "windy", "course", "--gpus", "16", "--model", "H100", "--from", course["start"], "--to", course["end"])
+    assert here.data(*words) == {**course, "tenant": "windy"} == here.data("window", "list", "windy")[0]
+    for code, wrong, said in ((5, (*words[:5], "1", *words[6:]), "another window"), (2, words[:3], "want a tenant"),
+                              (3, (*words[:2], "nobody", *words[3:]), "no such tenant"), (2, words[:6], "want --gpus, --from and --to"),
+                              (1, (*words[:5], "x", *words[6:]), "gpus"), (3, ("window", "delete", "windy", "show"), "no window")):
+        done = here.run(*wrong)
+        assert done.returncode == code and said in done.stderr, (wrong, done.stderr)
+    here.out("window", "delete", "windy", "course")
+    assert here.data("window", "list", "windy") == []
 
 
 def test_exit_codes(here):

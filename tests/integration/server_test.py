@@ -338,6 +338,65 @@ def test_changes_that_met_another(server):
             "changed_meanwhile")
 
 
+# ---- windows
+
+def window(name, gpus, hours, **more):
+    return {"name": name, "gpus": gpus, "start": f"2099-12-07T{hours[:2]}:00:00Z", "end": f"2099-12-07T{hours[3:]}:00:00Z", **more}
+
+
+def test_windows_one_by_one(server, member, stranger):
+    path, course = "/v1/tenants/red/windows", window("course", 16, "08-18", model="H100")
+    made = server.post(path, course)
+    assert (made.status, made.json) == (201, course)
+    assert server.post(path, course).status == 201
+    assert server.get(path, token=member).json["items"] == [course] == server.get("/v1/tenants/red").json["windows"]
+    refused(server.post(path, {**course, "gpus": 8}), 409, "already_exists")
+    for token, status, code in ((member, 403, "forbidden"), (stranger, 404, "not_found")):
+        refused(server.post(path, window("mine", 1, "08-18"), token=token), status, code)
+        refused(server.call("DELETE", path + "/course", token=token), status, code)
+    refused(server.get(path, token=stranger), 404, "not_found")
+    for wrong, code in (({"name": "A_"}, "invalid_field"), ({"gpus": 0}, "invalid_field"), ({"gpus": 100001}, "invalid_field"),
+                        ({"gpus": "2"}, "invalid_field"), ({"start": "tomorrow"}, "invalid_field"), ({"owner": "x"}, "unknown_field"),
+                        ({"end": "2099-12-07T08:00:00Z"}, "invalid_field"), ({"end": "2101-12-07T08:00:00Z"}, "invalid_field"),
+                        ({"start": "2020-01-01T00:00:00Z", "end": "2020-01-02T00:00:00Z"}, "invalid_field")):
+        refused(server.post(path, {**window("bad", 1, "08-18"), **wrong}), 400, code)
+    refused(server.post("/v1/tenants/nobody/windows", course), 404, "not_found")
+    refused(server.call("DELETE", path + "/bad"), 404, "not_found")
+    for i in range(31):
+        assert server.post(path, window(f"w{i}", 1, "08-18")).status == 201
+    assert "32" in refused(server.post(path, window("w31", 1, "08-18")), 422, "limit_exceeded")["detail"]
+    gone = server.call("DELETE", path + "/course")
+    assert (gone.status, gone.json) == (200, course)
+    ends = [r for r in server.audit_records() if r["request_id"] == gone.headers["X-Request-Id"] and r["stage"] == "end"]
+    assert ends[0]["tenant"] == "red" and "window course: 16 GPUs of H100" in ends[0]["detail"]
+    assert server.call("PATCH", "/v1/tenants/red", {"windows": []}).status == 200
+    assert server.get(path).json["items"] == []
+
+
+def test_windows_that_cannot_be_held(tmp_path):
+    own = Server(tmp_path).start()
+    own.tenant("red")
+    own.tenant("blue")
+    assert own.stop() == 0
+    devices = [{"uuid": f"GPU-{i}", "model": "H100-80GB", "memoryMiB": 81559} for i in range(8)]
+    node = {"apiVersion": "gpuaas.io/v1alpha1", "kind": "GPUNode", "status": {"devices": devices},
+            "metadata": {"name": "node1", "uid": "u1", "resourceVersion": "1000"}}
+    own.store.sql(f"INSERT INTO objects VALUES ('GPUNode', '', 'node1', '{json.dumps(node)}')")
+    own.start()
+    red, blue = "/v1/tenants/red/windows", "/v1/tenants/blue/windows"
+    problem = refused(own.post(red, window("much", 9, "08-18", model="H100")), 422, "window_too_large")
+    assert "reserve 9 GPUs of H100 (red/much 9), there are 8" in problem["detail"] and problem["field"] == "gpus"
+    refused(own.post(red, window("other", 1, "08-18", model="A100")), 422, "window_too_large")
+    assert own.post(red, window("half", 5, "08-12", model="H100")).status == 201
+    problem = refused(own.post(blue, window("rest", 4, "06-10")), 422, "window_too_large")
+    assert "at 2099-12-07T08:00:00Z windows reserve 9 GPUs (blue/rest 4, red/half 5), there are 8" in problem["detail"]
+    assert own.post(blue, window("rest", 3, "06-10")).status == 201
+    assert own.post(blue, window("after", 8, "12-18", model="H100")).status == 201
+    assert own.call("DELETE", red + "/half").status == 200
+    assert own.post(red, window("half", 5, "08-10")).status == 201
+    assert own.stop() == 0
+
+
 # ---- usage
 
 EVENT = {"source": "node1", "boot": "b1", "seq": 1, "t": "2026-02-10T00:00:00Z", "type": "bound", "gpu": "g0",

@@ -108,6 +108,101 @@ static void test_cases(struct check *c)
 	json_decref(tenants);
 }
 
+// ---- one by one
+
+static const struct {
+	const char *windows, *window, *says; // says: part of it; NULL: good
+	err_status status;
+} adds[] = {
+	{ "[]", ONE("a", "1", "08:00", "10:00"), NULL, ERR_OK },
+	{ "null", ONE("a", "1", "08:00", "10:00"), NULL, ERR_OK },
+	{ "[" ONE("a", "1", "08:00", "10:00") "]", ONE("b", "1", "08:00", "10:00"), NULL, ERR_OK },
+	{ "[" ONE("a", "1", "08:00", "10:00") "]", ONE("a", "2", "11:00", "12:00"),
+	  "another window \"a\"", ERR_CONFLICT },
+	{ "[]",
+	  "{\"name\": \"past\", \"gpus\": 1, \"start\": \"2026-11-01T08:00:00Z\", \"end\": "
+	  "\"2026-11-30T12:00:00Z\"}",
+	  "its end is past", ERR_INVALID },
+	{ "[]",
+	  "{\"name\": \"now\", \"gpus\": 1, \"start\": \"2026-11-01T08:00:00Z\", \"end\": "
+	  "\"2026-11-30T12:00:01Z\"}",
+	  NULL, ERR_OK },
+};
+
+static void test_add(struct check *c)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(adds); i++) {
+		json_t *windows = parse(adds[i].windows), *window = parse(adds[i].window);
+		json_t *all = NULL;
+		struct err err = { 0 };
+		size_t before = json_array_size(windows);
+		CHECK_INT(c, adds[i].window, tenant_windows_add(windows, window, NOON, &all, &err),
+			  adds[i].status);
+		CHECK(c, adds[i].window,
+		      adds[i].says == NULL || strstr(err.text, adds[i].says) != NULL);
+		CHECK_INT(c, "the list itself stays", json_array_size(windows), before);
+		CHECK_INT(c, "one more", json_array_size(all),
+			  adds[i].status == ERR_OK ? before + 1 : 0);
+		json_decref(all);
+		json_decref(window);
+		json_decref(windows);
+	}
+}
+
+static void test_add_too_many(struct check *c)
+{
+	json_t *windows = json_array(), *window = parse(ONE("last", "1", "08:00", "10:00"));
+	json_t *all = NULL;
+	struct err err = { 0 };
+	for (int i = 0; i < TENANT_WINDOWS_MAX; i++) {
+		char name[16];
+		(void)snprintf(name, sizeof name, "w%d", i);
+		(void)json_array_append_new(windows, json_pack("{s:s}", "name", name));
+	}
+	CHECK_INT(c, "one too many", tenant_windows_add(windows, window, NOON, &all, &err),
+		  ERR_LIMIT);
+	CHECK(c, "says how many", strstr(err.text, "32") != NULL && all == NULL);
+	json_decref(window);
+	json_decref(windows);
+}
+
+static void test_remove(struct check *c)
+{
+	json_t *windows =
+		parse("[" ONE("a", "1", "08:00", "10:00") "," ONE("b", "2", "08:00", "10:00") "]");
+	json_t *rest = NULL;
+	struct err err = { 0 };
+	CHECK_INT(c, "none", tenant_windows_remove(windows, STR("c"), &rest, &err), ERR_NOT_FOUND);
+	CHECK_INT(c, "no list", tenant_windows_remove(NULL, STR("a"), &rest, &err), ERR_NOT_FOUND);
+	CHECK_INT(c, "a", tenant_windows_remove(windows, STR("a"), &rest, &err), ERR_OK);
+	CHECK_INT(c, "one is left", json_array_size(rest), 1);
+	CHECK(c, "the other", tenant_windows_find(rest, STR("b")) != NULL);
+	json_decref(rest);
+	json_decref(windows);
+}
+
+// What another window of the tenant lacks is not the new one's fault.
+static void test_only(struct check *c)
+{
+	json_t *windows = parse("[" ONE("old", "99", "08:00", "10:00") "," ONE(
+		"new", "24", "10:00", "12:00") "," ONE("late", "1", "09:59", "12:00") "]");
+	json_t *tenants = json_object();
+	struct tenant_windows_input in = { .tenant = STR("lab"),
+					   .windows = windows,
+					   .tenants = tenants,
+					   .inventory = &CLUSTER,
+					   .now_s = NOON };
+	struct err err = { 0 };
+	CHECK_INT(c, "all", tenant_windows_check(&in, NULL, &err), ERR_LIMIT);
+	in.only = STR("new");
+	CHECK_INT(c, "25 from 10:00", tenant_windows_check(&in, NULL, &err), ERR_LIMIT);
+	CHECK(c, "which", strstr(err.text, "window \"new\": at 2026-12-01T10:00:00Z") != NULL);
+	(void)json_array_remove(windows, 2);
+	CHECK_INT(c, "24 from 10:00", tenant_windows_check(&in, NULL, &err), ERR_OK);
+	json_decref(tenants);
+	json_decref(windows);
+}
+
 // ---- every second
 
 enum { SECONDS = 12, TENANTS = 3, EACH = 3, KINDS = 4 };
@@ -209,6 +304,10 @@ int main(void)
 {
 	struct check c = { 0, 0 };
 	test_cases(&c);
+	test_add(&c);
+	test_add_too_many(&c);
+	test_remove(&c);
+	test_only(&c);
 	test_random(&c);
 	return check_done(&c);
 }

@@ -5,7 +5,8 @@ static const uint64_t LINGER_NS = 2000000000;
 
 enum {
 	READ_AHEAD_BYTES = HTTP1_HEAD_MAX_BYTES, // while a request is being answered
-	DROP_MAX_BYTES = 1024 * 1024,            // while lingering
+	// While lingering: what a client had sent before it could read that its body is refused.
+	DROP_MAX_BYTES = 8 * 1024 * 1024,
 };
 
 static void conn_process(struct conn *conn);

@@ -54,13 +54,14 @@ int64_t checker_priority(const struct sim *sim, const struct sim_pod *pod)
 	return queue == NULL ? pod->in.priority : min_i64(pod->in.priority, queue->priority_max);
 }
 
+// One whose settings cannot hold hangs nowhere: what still runs in it counts for itself.
 static bool is_below(const struct sim *sim, struct str name, struct str top)
 {
 	for (int depth = 0; depth < SCHED_QUEUE_DEPTH_MAX; depth++) {
 		if (str_eq(name, top))
 			return true;
 		const struct sched_queue_in *queue = map_find(sim->queues, name);
-		if (queue == NULL || queue->parent.len == 0)
+		if (queue == NULL || queue->parent.len == 0 || queue->fault.len > 0)
 			return false;
 		name = queue->parent;
 	}

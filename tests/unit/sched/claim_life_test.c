@@ -12,21 +12,11 @@
 
 #include <stdio.h>
 
-static void put(struct rig *rig, const char *fmt, ...) PRINTF_LIKE(2, 3);
-static void put(struct rig *rig, const char *fmt, ...)
-{
-	char yaml[4096];
-	va_list args;
-	va_start(args, fmt);
-	(void)vsnprintf(yaml, sizeof yaml, fmt, args);
-	va_end(args);
-	rig_put(rig, yaml);
-}
-
 static void put_pool(struct rig *rig, const char *node, int count)
 {
-	put(rig, "{kind: Node, metadata: {name: %s}, status: {allocatable: {cpu: 64, pods: 20}}}\n",
-	    node);
+	rig_putf(rig,
+		 "{kind: Node, metadata: {name: %s}, status: {allocatable: {cpu: 64, pods: 20}}}\n",
+		 node);
 	AUTO(buf_done) struct buf out = { .limit = 4096 };
 	buf_printf(&out,
 		   "{kind: ResourceSlice, metadata: {name: %s}, spec: {driver: gpu.gpuaas.io, "
@@ -44,7 +34,8 @@ static void begin(struct rig *rig, sched_preemption mode)
 	rig_init(rig);
 	sched_preempt_set(rig->sched, &rules);
 	rig->now_ms = 1000000;
-	put(rig, "{kind: DeviceClass, metadata: {name: gpu}, spec: {selectors: [{cel: {expression: "
+	rig_putf(rig,
+		 "{kind: DeviceClass, metadata: {name: gpu}, spec: {selectors: [{cel: {expression: "
 		 "'true'}}]}}\n");
 }
 
@@ -92,15 +83,17 @@ struct pod {
 static void put_pod(struct rig *rig, struct pod pod)
 {
 	char bound[64];
-	put(rig,
-	    "{kind: Pod, metadata: {namespace: %s, name: %s, uid: %s, %s}, spec: {%s%s%s priority: "
-	    "%d, resourceClaims: [{name: g, resourceClaimName: %s}], containers: [{name: c}]}, "
-	    "status: {conditions: [{type: PodScheduled, status: 'True', lastTransitionTime: "
-	    "'%s'}]}}\n",
-	    pod.space == NULL ? "default" : pod.space, pod.name, pod.name,
-	    pod.more == NULL ? "" : pod.more,
-	    pod.node == NULL ? "" : "nodeName: ", pod.node == NULL ? "" : pod.node,
-	    pod.node == NULL ? "" : ",", pod.priority, pod.claim, time_format(pod.at_s, bound));
+	rig_putf(
+		rig,
+		"{kind: Pod, metadata: {namespace: %s, name: %s, uid: %s, %s}, spec: {%s%s%s "
+		"priority: "
+		"%d, resourceClaims: [{name: g, resourceClaimName: %s}], containers: [{name: c}]}, "
+		"status: {conditions: [{type: PodScheduled, status: 'True', lastTransitionTime: "
+		"'%s'}]}}\n",
+		pod.space == NULL ? "default" : pod.space, pod.name, pod.name,
+		pod.more == NULL ? "" : pod.more,
+		pod.node == NULL ? "" : "nodeName: ", pod.node == NULL ? "" : pod.node,
+		pod.node == NULL ? "" : ",", pod.priority, pod.claim, time_format(pod.at_s, bound));
 }
 
 #define NEXT(c, rig, name, want) CHECK_STR(c, name, str_of(rig_next(rig)), want)
@@ -123,7 +116,8 @@ static void check_limits(struct check *c)
 	struct rig rig;
 	begin(&rig, SCHED_PREEMPT_OFF);
 	put_pool(&rig, "n", 8);
-	put(&rig, "{kind: Tenant, metadata: {name: t}, spec: {queue: {limit: 3, userLimit: 2}}}\n");
+	rig_putf(&rig,
+		 "{kind: Tenant, metadata: {name: t}, spec: {queue: {limit: 3, userLimit: 2}}}\n");
 	put_claim_in(&rig, "t", (struct claim){ "two", "n", NULL, 2, -1 });
 	put_claim_in(&rig, "t", (struct claim){ "one", "n", NULL, 1, -1 });
 	put_claim_in(&rig, "t", (struct claim){ "other", "n", NULL, 2, -1 });
@@ -150,8 +144,8 @@ static void check_limits(struct check *c)
 	rig.now_ms += 10;
 	NEXT(c, &rig, "the first goes on", "bind b n []");
 	NEXT(c, &rig, "and the next", "bind d n []");
-	put(&rig, "{kind: Tenant, metadata: {name: t}, spec: {}}\n"); // no queue any more
-	put(&rig, "{kind: Tenant, metadata: {name: t}, spec: {queue: {limit: 5}}}\n");
+	rig_putf(&rig, "{kind: Tenant, metadata: {name: t}, spec: {}}\n"); // no queue any more
+	rig_putf(&rig, "{kind: Tenant, metadata: {name: t}, spec: {queue: {limit: 5}}}\n");
 	CHECK_INT(c, "in a new queue", used_milli(&rig, "t"), 3000);
 	CHECK(c, "books", sched_check(rig.sched) == NULL);
 	rig_done(&rig);
@@ -162,12 +156,15 @@ static void check_mig(struct check *c)
 {
 	struct rig rig;
 	begin(&rig, SCHED_PREEMPT_OFF);
-	put(&rig,
-	    "{kind: Node, metadata: {name: n}, status: {allocatable: {cpu: 64, pods: 20}}}\n---\n"
-	    "{kind: ResourceSlice, metadata: {name: n}, spec: {driver: gpu.gpuaas.io, nodeName: n, "
-	    "pool: {name: n, resourceSliceCount: 1}, devices: [{name: mig-a, attributes: {profile: "
-	    "{string: 2g.20gb}}}, {name: mig-b, attributes: {profile: {string: 3g.40gb}}}]}}\n");
-	put(&rig, "{kind: Tenant, metadata: {name: t}, spec: {queue: {limit: 1}}}\n");
+	rig_putf(&rig, "{kind: Node, metadata: {name: n}, status: {allocatable: {cpu: 64, pods: "
+		       "20}}}\n---\n"
+		       "{kind: ResourceSlice, metadata: {name: n}, spec: {driver: gpu.gpuaas.io, "
+		       "nodeName: n, "
+		       "pool: {name: n, resourceSliceCount: 1}, devices: [{name: mig-a, "
+		       "attributes: {profile: "
+		       "{string: 2g.20gb}}}, {name: mig-b, attributes: {profile: {string: "
+		       "3g.40gb}}}]}}\n");
+	rig_putf(&rig, "{kind: Tenant, metadata: {name: t}, spec: {queue: {limit: 1}}}\n");
 	put_claim_in(&rig, "t", (struct claim){ "one", "n", NULL, 1, -1 });
 	put_claim_in(&rig, "t", (struct claim){ "two", "n", NULL, 2, -1 });
 	put_pod(&rig, (struct pod){ "t", "p", "one", NULL, 0, 0, NULL });
@@ -194,7 +191,7 @@ static void check_books(struct check *c)
 		claim_of[i] = -1;
 	for (int i = 0; i < CLAIMS; i++)
 		count_of[i] = 0;
-	put(&rig, "{kind: Tenant, metadata: {name: t}, spec: {queue: {userLimit: 90}}}\n");
+	rig_putf(&rig, "{kind: Tenant, metadata: {name: t}, spec: {queue: {userLimit: 90}}}\n");
 	for (int step = 0; step < STEPS; step++) {
 		int i = (int)rng_below(&rng, PODS), k = (int)rng_below(&rng, CLAIMS);
 		char name[16], claim[16];
@@ -310,15 +307,16 @@ static void check_both_ways(struct check *c)
 		const char *name = by_claim == 1 ? "v" : "p"; // of the one by the device plugin
 		begin(&rig, SCHED_PREEMPT_PRIORITY);
 		put_pool(&rig, "n", 1);
-		put(&rig,
-		    "{kind: Node, metadata: {name: n}, status: {allocatable: {cpu: 64, pods: 20, "
-		    "nvidia.com/gpu: 1}}}\n---\n{kind: GPUNode, metadata: {name: n}, status: "
-		    "{devices: [{uuid: GPU-0, index: 0, healthy: true}]}}\n---\n"
-		    "{kind: Pod, metadata: {name: %s, annotations: {gpuaas.io/devices: "
-		    "'[{\"container\":\"c\",\"uuid\":\"GPU-0\",\"index\":0}]'}}, spec: {%s "
-		    "priority: %d, "
-		    "containers: [{name: c, resources: {limits: {nvidia.com/gpu: 1}}}]}}\n",
-		    name, by_claim == 1 ? "nodeName: n," : "", by_claim == 1 ? 1 : 5);
+		rig_putf(&rig,
+			 "{kind: Node, metadata: {name: n}, status: {allocatable: {cpu: 64, pods: "
+			 "20, "
+			 "nvidia.com/gpu: 1}}}\n---\n{kind: GPUNode, metadata: {name: n}, status: "
+			 "{devices: [{uuid: GPU-0, index: 0, healthy: true}]}}\n---\n"
+			 "{kind: Pod, metadata: {name: %s, annotations: {gpuaas.io/devices: "
+			 "'[{\"container\":\"c\",\"uuid\":\"GPU-0\",\"index\":0}]'}}, spec: {%s "
+			 "priority: %d, "
+			 "containers: [{name: c, resources: {limits: {nvidia.com/gpu: 1}}}]}}\n",
+			 name, by_claim == 1 ? "nodeName: n," : "", by_claim == 1 ? 1 : 5);
 		put_claim(&rig, by_claim == 1 ? (struct claim){ "c", "n", NULL, 1, -1 }
 					      : (struct claim){ "c", "n", "v", 1, 0 });
 		put_pod(&rig, (struct pod){ .name = by_claim == 1 ? "p" : "v",
@@ -468,8 +466,8 @@ static void check_left_behind(struct check *c)
 	NEXT(c, &rig, "it fits there", "bind p n []");
 	CHECK_STR(c, "bound", str_of(stray(&rig)), "-");
 	sched_bind_failed(rig.sched, STR("p"), rig.now_ms);
-	put(&rig, "{kind: Node, metadata: {name: n}, spec: {unschedulable: true}, status: "
-		  "{allocatable: {cpu: 64, pods: 20}}}\n");
+	rig_putf(&rig, "{kind: Node, metadata: {name: n}, spec: {unschedulable: true}, status: "
+		       "{allocatable: {cpu: 64, pods: 20}}}\n");
 	CHECK_STR(c, "not tried again yet", str_of(stray(&rig)), "-");
 	rig.now_ms += 2000;
 	NEXT(c, &rig, "nowhere", "wait p NodeUnschedulable:1 ResourceClaimUnsatisfied:1");
@@ -487,8 +485,8 @@ static void check_not_astray(struct check *c)
 	struct rig rig;
 	begin(&rig, SCHED_PREEMPT_OFF);
 	put_pool(&rig, "n", 2);
-	put(&rig, "{kind: Node, metadata: {name: n}, spec: {unschedulable: true}, status: "
-		  "{allocatable: {cpu: 64, pods: 20}}}\n");
+	rig_putf(&rig, "{kind: Node, metadata: {name: n}, spec: {unschedulable: true}, status: "
+		       "{allocatable: {cpu: 64, pods: 20}}}\n");
 	put_claim(&rig, (struct claim){ "theirs", "n", "of-another-scheduler", 1, 0 });
 	put_claim(&rig, (struct claim){ "used", "n", "runs", 1, 1 });
 	put_pod(&rig, (struct pod){ .name = "runs", .claim = "used", .node = "n" });

@@ -14,17 +14,6 @@ enum { NODES_MAX = 3, GPUS_MAX = 4, VICTIMS_MAX = 8, MEMBERS_MAX = 3, CASES = 15
 
 static const struct sched_preempt_rules PRIORITY = { .mode = SCHED_PREEMPT_PRIORITY };
 
-static void put(struct rig *rig, const char *fmt, ...) PRINTF_LIKE(2, 3);
-static void put(struct rig *rig, const char *fmt, ...)
-{
-	char yaml[2048];
-	va_list args;
-	va_start(args, fmt);
-	(void)vsnprintf(yaml, sizeof yaml, fmt, args);
-	va_end(args);
-	rig_put(rig, yaml);
-}
-
 static void begin(struct rig *rig, const struct sched_preempt_rules *rules)
 {
 	rig_init(rig);
@@ -35,28 +24,31 @@ static void begin(struct rig *rig, const struct sched_preempt_rules *rules)
 
 static void put_node(struct rig *rig, const char *name, int gpus, int rack)
 {
-	put(rig,
-	    "{kind: Node, metadata: {name: %s, labels: {rack: r%d}}, status: {allocatable: {cpu: "
-	    "64, pods: 20, nvidia.com/gpu: %d}}}\n",
-	    name, rack, gpus);
+	rig_putf(rig,
+		 "{kind: Node, metadata: {name: %s, labels: {rack: r%d}}, status: {allocatable: "
+		 "{cpu: "
+		 "64, pods: 20, nvidia.com/gpu: %d}}}\n",
+		 name, rack, gpus);
 }
 
 static void put_running(struct rig *rig, const char *name, int priority, int gpus, const char *node)
 {
-	put(rig,
-	    "{kind: Pod, metadata: {name: %s, labels: {app: %s}}, spec: {nodeName: %s, priority: "
-	    "%d, containers: [{name: c, resources: {limits: {nvidia.com/gpu: %d}}}]}, status: "
-	    "{conditions: [{type: PodScheduled, status: 'True', lastTransitionTime: "
-	    "'1970-01-01T00:01:40Z'}]}}\n",
-	    name, name, node, priority, gpus);
+	rig_putf(rig,
+		 "{kind: Pod, metadata: {name: %s, labels: {app: %s}}, spec: {nodeName: %s, "
+		 "priority: "
+		 "%d, containers: [{name: c, resources: {limits: {nvidia.com/gpu: %d}}}]}, status: "
+		 "{conditions: [{type: PodScheduled, status: 'True', lastTransitionTime: "
+		 "'1970-01-01T00:01:40Z'}]}}\n",
+		 name, name, node, priority, gpus);
 }
 
 static void put_member(struct rig *rig, const char *name, int gpus, const char *notes)
 {
-	put(rig,
-	    "{kind: Pod, metadata: {name: %s, annotations: {gpuaas.io/gang: g, %s}}, spec: "
-	    "{priority: 5, containers: [{name: c, resources: {limits: {nvidia.com/gpu: %d}}}]}}\n",
-	    name, notes, gpus);
+	rig_putf(rig,
+		 "{kind: Pod, metadata: {name: %s, annotations: {gpuaas.io/gang: g, %s}}, spec: "
+		 "{priority: 5, containers: [{name: c, resources: {limits: {nvidia.com/gpu: "
+		 "%d}}}]}}\n",
+		 name, notes, gpus);
 }
 
 // Next decision that is no reason for waiting.
@@ -88,8 +80,9 @@ static void check_two_nodes(struct check *c)
 	CHECK_STR(c, "where it is", rig.decision.victims[1].node, "a");
 	ACT(c, "its mate's node", &rig, "nominate m2 d");
 	ACT(c, "nothing more", &rig, "-");
-	put(&rig, "{kind: Pod, metadata: {name: small}, spec: {priority: 5, containers: [{name: c, "
-		  "resources: {limits: {nvidia.com/gpu: 2}}}]}}\n");
+	rig_putf(&rig,
+		 "{kind: Pod, metadata: {name: small}, spec: {priority: 5, containers: [{name: c, "
+		 "resources: {limits: {nvidia.com/gpu: 2}}}]}}\n");
 	rig_remove_pod(&rig, "half");
 	ACT(c, "an equal one does not get what is kept", &rig, "-");
 	rig.now_ms += 6000;
@@ -175,12 +168,12 @@ static void check_rules(struct check *c)
 	put_node(&rig, "e", 1, 0);
 	put_running(&rig, "x", 0, 1, "d");
 	put_running(&rig, "y", 0, 1, "e");
-	put(&rig, "{kind: Pod, metadata: {name: n1, annotations: {gpuaas.io/gang: h, "
-		  "gpuaas.io/gang-min: '2'}}, spec: {priority: 5, containers: [{name: c, "
-		  "resources: {limits: {nvidia.com/gpu: 1}}}]}}\n---\n"
-		  "{kind: Pod, metadata: {name: n2, annotations: {gpuaas.io/gang: h, "
-		  "gpuaas.io/gang-min: '2'}}, spec: {priority: 5, containers: [{name: c, "
-		  "resources: {limits: {nvidia.com/gpu: 1}}}]}}\n");
+	rig_putf(&rig, "{kind: Pod, metadata: {name: n1, annotations: {gpuaas.io/gang: h, "
+		       "gpuaas.io/gang-min: '2'}}, spec: {priority: 5, containers: [{name: c, "
+		       "resources: {limits: {nvidia.com/gpu: 1}}}]}}\n---\n"
+		       "{kind: Pod, metadata: {name: n2, annotations: {gpuaas.io/gang: h, "
+		       "gpuaas.io/gang-min: '2'}}, spec: {priority: 5, containers: [{name: c, "
+		       "resources: {limits: {nvidia.com/gpu: 1}}}]}}\n");
 	put_budget(&rig, 9);
 	ACT(c, "three a minute", &rig, "-");
 	rig.now_ms += 21000;
@@ -224,8 +217,9 @@ static void check_alike(struct check *c)
 	put_member(&rig, "m2", 2, MIN("2"));
 	ACT(c, "both", &rig, "evict m1 a v,w");
 	ACT(c, "its mate's", &rig, "nominate m2 b");
-	put(&rig, "{kind: Pod, metadata: {name: z}, spec: {priority: 5, containers: [{name: c, "
-		  "resources: {limits: {nvidia.com/gpu: 2}}}]}}\n");
+	rig_putf(&rig,
+		 "{kind: Pod, metadata: {name: z}, spec: {priority: 5, containers: [{name: c, "
+		 "resources: {limits: {nvidia.com/gpu: 2}}}]}}\n");
 	rig_remove_pod(&rig, "v");
 	ACT(c, "nobody starts", &rig, "-");
 	CHECK(c, "told", sched_explain(rig.sched, STR("default"), STR("m2"), &why));
@@ -270,8 +264,8 @@ static void check_large(struct check *c)
 
 static void put_tenant(struct rig *rig, const char *name, int guaranteed)
 {
-	put(rig, "{kind: Tenant, metadata: {name: %s}, spec: {queue: {guaranteed: %d}}}\n", name,
-	    guaranteed);
+	rig_putf(rig, "{kind: Tenant, metadata: {name: %s}, spec: {queue: {guaranteed: %d}}}\n",
+		 name, guaranteed);
 }
 
 #define OF(tenant, name, notes, more, gpus)                                                        \

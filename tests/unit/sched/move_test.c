@@ -25,23 +25,13 @@ static void rig_start(struct rig *rig, const struct sched_preempt_rules *rules)
 	(void)rig_next(rig);
 }
 
-static void put(struct rig *rig, const char *fmt, ...) PRINTF_LIKE(2, 3);
-static void put(struct rig *rig, const char *fmt, ...)
-{
-	char yaml[2048];
-	va_list args;
-	va_start(args, fmt);
-	(void)vsnprintf(yaml, sizeof yaml, fmt, args);
-	va_end(args);
-	rig_put(rig, yaml);
-}
-
 static void put_node(struct rig *rig, const char *name, int gpus)
 {
-	put(rig,
-	    "{kind: Node, metadata: {name: %s, labels: {host: %s}}, status: {allocatable: {cpu: "
-	    "64, pods: 20, nvidia.com/gpu: %d}}}\n",
-	    name, name, gpus);
+	rig_putf(rig,
+		 "{kind: Node, metadata: {name: %s, labels: {host: %s}}, status: {allocatable: "
+		 "{cpu: "
+		 "64, pods: 20, nvidia.com/gpu: %d}}}\n",
+		 name, name, gpus);
 }
 
 // node NULL: it waits. saved_s: when it wrote its checkpoint; 0: never.
@@ -59,11 +49,11 @@ static void put_pod(struct rig *rig, const char *name, const char *node, int gpu
 	if (saved_s > 0)
 		(void)snprintf(notes, sizeof notes, "gpuaas.io/checkpointed-at: '%s'",
 			       time_format(saved_s, saved));
-	put(rig,
-	    "{kind: Pod, metadata: {name: %s, labels: {app: %.1s}, annotations: {%s}, "
-	    "ownerReferences: [{uid: job-%.2s, controller: true}]}, spec: {%s priority: 5, "
-	    "containers: [{name: c, resources: {limits: {nvidia.com/gpu: %d}}}]}%s}\n",
-	    name, name, notes, name, on, gpus, place);
+	rig_putf(rig,
+		 "{kind: Pod, metadata: {name: %s, labels: {app: %.1s}, annotations: {%s}, "
+		 "ownerReferences: [{uid: job-%.2s, controller: true}]}, spec: {%s priority: 5, "
+		 "containers: [{name: c, resources: {limits: {nvidia.com/gpu: %d}}}]}%s}\n",
+		 name, name, notes, name, on, gpus, place);
 }
 
 // Next decision that is no reason for waiting.
@@ -218,12 +208,15 @@ static void check_gain(struct check *c)
 		rig_start(&rig, &MOVES);
 		put_node(&rig, "a", 8);
 		put_node(&rig, "b", 8);
-		put(&rig,
-		    "{kind: Pod, metadata: {name: m2, annotations: {gpuaas.io/duration: '%d'}}, "
-		    "spec: {nodeName: a, priority: 9, containers: [{name: c, resources: {limits: "
-		    "{nvidia.com/gpu: 4}}}]}, status: {conditions: [{type: PodScheduled, status: "
-		    "'True', lastTransitionTime: '1970-01-01T02:30:00Z'}]}}\n",
-		    1000 + ends_s);
+		rig_putf(&rig,
+			 "{kind: Pod, metadata: {name: m2, annotations: {gpuaas.io/duration: "
+			 "'%d'}}, "
+			 "spec: {nodeName: a, priority: 9, containers: [{name: c, resources: "
+			 "{limits: "
+			 "{nvidia.com/gpu: 4}}}]}, status: {conditions: [{type: PodScheduled, "
+			 "status: "
+			 "'True', lastTransitionTime: '1970-01-01T02:30:00Z'}]}}\n",
+			 1000 + ends_s);
 		put_pod(&rig, "m1", "a", 2, START_S - 30);
 		put_pod(&rig, "m3", "b", 4, 0);
 		put_pod(&rig, "p", NULL, 4, 0);

@@ -19,24 +19,14 @@ static void rig_start(struct rig *rig, const struct sched_preempt_rules *rules)
 	(void)rig_next(rig);
 }
 
-static void put(struct rig *rig, const char *fmt, ...) PRINTF_LIKE(2, 3);
-static void put(struct rig *rig, const char *fmt, ...)
-{
-	char yaml[2048];
-	va_list args;
-	va_start(args, fmt);
-	(void)vsnprintf(yaml, sizeof yaml, fmt, args);
-	va_end(args);
-	rig_put(rig, yaml);
-}
-
 static void put_node(struct rig *rig, const char *name, int gpus)
 {
-	put(rig,
-	    "{kind: Node, metadata: {name: %s, labels: {host: %s}}, status: {allocatable: {cpu: "
-	    "64, "
-	    "pods: 20, nvidia.com/gpu: %d}}}\n",
-	    name, name, gpus);
+	rig_putf(rig,
+		 "{kind: Node, metadata: {name: %s, labels: {host: %s}}, status: {allocatable: "
+		 "{cpu: "
+		 "64, "
+		 "pods: 20, nvidia.com/gpu: %d}}}\n",
+		 name, name, gpus);
 }
 
 // on: node, bound at that second; checkpoint: more annotations.
@@ -44,19 +34,21 @@ static void put_running(struct rig *rig, const char *name, int priority, int gpu
 			int at_s)
 {
 	char bound[64];
-	put(rig,
-	    "{kind: Pod, metadata: {name: %s, labels: {app: %s}}, spec: {nodeName: %s, priority: "
-	    "%d, containers: [{name: c, resources: {limits: {nvidia.com/gpu: %d}}}]}, status: "
-	    "{conditions: [{type: PodScheduled, status: 'True', lastTransitionTime: '%s'}]}}\n",
-	    name, name, node, priority, gpus, time_format(at_s, bound));
+	rig_putf(
+		rig,
+		"{kind: Pod, metadata: {name: %s, labels: {app: %s}}, spec: {nodeName: %s, "
+		"priority: "
+		"%d, containers: [{name: c, resources: {limits: {nvidia.com/gpu: %d}}}]}, status: "
+		"{conditions: [{type: PodScheduled, status: 'True', lastTransitionTime: '%s'}]}}\n",
+		name, name, node, priority, gpus, time_format(at_s, bound));
 }
 
 static void put_waiting(struct rig *rig, const char *name, int priority, int gpus, const char *spec)
 {
-	put(rig,
-	    "{kind: Pod, metadata: {name: %s}, spec: {priority: %d, %s containers: [{name: c, "
-	    "resources: {limits: {nvidia.com/gpu: %d}}}]}}\n",
-	    name, priority, spec, gpus);
+	rig_putf(rig,
+		 "{kind: Pod, metadata: {name: %s}, spec: {priority: %d, %s containers: [{name: c, "
+		 "resources: {limits: {nvidia.com/gpu: %d}}}]}}\n",
+		 name, priority, spec, gpus);
 }
 
 // Next decision that is no reason for waiting.
@@ -106,9 +98,10 @@ static void check_leaving_first(struct check *c)
 	put_node(&rig, "b", 4);
 	put_running(&rig, "b1", 0, 4, "b", 900);
 	put_running(&rig, "a1", 5, 4, "a", 100);
-	put(&rig, "{kind: Pod, metadata: {name: a1, deletionTimestamp: '2026-01-01T00:00:00Z', "
-		  "labels: {app: a1}}, spec: {nodeName: a, priority: 5, containers: [{name: c, "
-		  "resources: {limits: {nvidia.com/gpu: 4}}}]}}\n");
+	rig_putf(&rig,
+		 "{kind: Pod, metadata: {name: a1, deletionTimestamp: '2026-01-01T00:00:00Z', "
+		 "labels: {app: a1}}, spec: {nodeName: a, priority: 5, containers: [{name: c, "
+		 "resources: {limits: {nvidia.com/gpu: 4}}}]}}\n");
 	put_waiting(&rig, "p", 5, 4, "");
 	ACT(c, "kept without victims", &rig, "nominate p a");
 	put_waiting(&rig, "q", 4, 1, "");
@@ -132,9 +125,10 @@ static void check_cheapest(struct check *c)
 	put_running(&rig, "long", 1, 2, "n1", 100);
 	put_running(&rig, "short", 1, 2, "n2", 800);
 	put_running(&rig, "saved", 1, 2, "n3", 50);
-	put(&rig, "{kind: Pod, metadata: {name: saved, annotations: {gpuaas.io/checkpointed-at: "
-		  "'1970-01-01T00:16:00Z'}, labels: {app: saved}}, spec: {nodeName: n3, priority: "
-		  "1, containers: [{name: c, resources: {limits: {nvidia.com/gpu: 2}}}]}}\n");
+	rig_putf(&rig,
+		 "{kind: Pod, metadata: {name: saved, annotations: {gpuaas.io/checkpointed-at: "
+		 "'1970-01-01T00:16:00Z'}, labels: {app: saved}}, spec: {nodeName: n3, priority: "
+		 "1, containers: [{name: c, resources: {limits: {nvidia.com/gpu: 2}}}]}}\n");
 	put_waiting(&rig, "p", 5, 1, "");
 	ACT(c, "checkpointed", &rig, "evict p n3 saved");
 	put_waiting(&rig, "q", 5, 2, "");
@@ -216,11 +210,11 @@ static void check_budget(struct check *c)
 
 static void put_share(struct rig *rig, const char *name, int priority, const char *bound, int milli)
 {
-	put(rig,
-	    "{kind: Pod, metadata: {name: %s, annotations: {%s}}, spec: {%s priority: %d, "
-	    "containers: "
-	    "[{name: c, resources: {limits: {gpuaas.io/gpu-milli: %d}}}]}}\n",
-	    name, bound, bound[0] == '\0' ? "" : "nodeName: n,", priority, milli);
+	rig_putf(rig,
+		 "{kind: Pod, metadata: {name: %s, annotations: {%s}}, spec: {%s priority: %d, "
+		 "containers: "
+		 "[{name: c, resources: {limits: {gpuaas.io/gpu-milli: %d}}}]}}\n",
+		 name, bound, bound[0] == '\0' ? "" : "nodeName: n,", priority, milli);
 }
 
 #define HALF_OF(gpu)                                                                               \
@@ -232,11 +226,13 @@ static void check_shares(struct check *c)
 {
 	struct rig rig;
 	rig_start(&rig, &PRIORITY);
-	put(&rig, "{kind: Node, metadata: {name: n}, status: {allocatable: {cpu: 64, pods: 20, "
-		  "gpuaas.io/gpu-milli: 2000, gpuaas.io/gpu-memory: 640}}}\n");
-	put(&rig, "{kind: GPUNode, metadata: {name: n}, status: {devices: ["
-		  "{uuid: GPU-0, index: 0, healthy: true, memoryMiB: 81920, milli: 1000}, "
-		  "{uuid: GPU-1, index: 1, healthy: true, memoryMiB: 81920, milli: 1000}]}}\n");
+	rig_putf(&rig,
+		 "{kind: Node, metadata: {name: n}, status: {allocatable: {cpu: 64, pods: 20, "
+		 "gpuaas.io/gpu-milli: 2000, gpuaas.io/gpu-memory: 640}}}\n");
+	rig_putf(&rig,
+		 "{kind: GPUNode, metadata: {name: n}, status: {devices: ["
+		 "{uuid: GPU-0, index: 0, healthy: true, memoryMiB: 81920, milli: 1000}, "
+		 "{uuid: GPU-1, index: 1, healthy: true, memoryMiB: 81920, milli: 1000}]}}\n");
 	put_share(&rig, "low0", 0, HALF_OF("GPU-0"), 500);
 	put_share(&rig, "high0", 9, HALF_OF("GPU-0"), 500);
 	put_share(&rig, "low1", 0, HALF_OF("GPU-1"), 500);
@@ -328,8 +324,8 @@ static void check_gang(struct check *c)
 	rig_start(&rig, &PRIORITY);
 	put_node(&rig, "a", 2);
 	put_node(&rig, "b", 2);
-	put(&rig, MEMBER, "g1", "a", 0);
-	put(&rig, MEMBER, "g2", "b", 0);
+	rig_putf(&rig, MEMBER, "g1", "a", 0);
+	rig_putf(&rig, MEMBER, "g2", "b", 0);
 	put_waiting(&rig, "p", 5, 1, "");
 	ACT(c, "both", &rig, "evict p a g1,g2");
 	rig_done(&rig);
@@ -337,9 +333,9 @@ static void check_gang(struct check *c)
 	put_node(&rig, "a", 2);
 	put_node(&rig, "b", 2);
 	put_node(&rig, "d", 2);
-	put(&rig, MEMBER, "g1", "a", 0);
-	put(&rig, MEMBER, "g2", "b", 0);
-	put(&rig, MEMBER, "g3", "d", 0);
+	rig_putf(&rig, MEMBER, "g1", "a", 0);
+	rig_putf(&rig, MEMBER, "g2", "b", 0);
+	rig_putf(&rig, MEMBER, "g3", "d", 0);
 	put_waiting(&rig, "p", 5, 1, "");
 	ACT(c, "one can be spared", &rig, "evict p a g1");
 	put_waiting(&rig, "q", 5, 2, "");
@@ -391,11 +387,13 @@ static void check_pace(struct check *c)
 
 static void put_owned(struct rig *rig, const char *name, const char *created, const char *more)
 {
-	put(rig,
-	    "{kind: Pod, metadata: {name: %s, creationTimestamp: '%s', ownerReferences: [{uid: "
-	    "job-1, controller: true}]}, spec: {priority: 0, %s containers: [{name: c, resources: "
-	    "{limits: {nvidia.com/gpu: 2}}}]}}\n",
-	    name, created, more);
+	rig_putf(
+		rig,
+		"{kind: Pod, metadata: {name: %s, creationTimestamp: '%s', ownerReferences: [{uid: "
+		"job-1, controller: true}]}, spec: {priority: 0, %s containers: [{name: c, "
+		"resources: "
+		"{limits: {nvidia.com/gpu: 2}}}]}}\n",
+		name, created, more);
 }
 
 // The pod that replaces an evicted one stands where that one stood.
@@ -413,9 +411,10 @@ static void check_place_in_queue(struct check *c)
 	CHECK(c, "seen", sched_preempt_explain(rig.sched, STR("default"), STR("p"), &view));
 	CHECK_STR(c, "kept", view.kept_node, "n");
 	CHECK_INT(c, "leaving", (int64_t)view.leaving_count, 1);
-	put(&rig, "{kind: Pod, metadata: {name: between, creationTimestamp: "
-		  "'2026-01-02T00:00:00Z'}, spec: {priority: 0, containers: [{name: c, resources: "
-		  "{limits: {nvidia.com/gpu: 2}}}]}}\n");
+	rig_putf(&rig,
+		 "{kind: Pod, metadata: {name: between, creationTimestamp: "
+		 "'2026-01-02T00:00:00Z'}, spec: {priority: 0, containers: [{name: c, resources: "
+		 "{limits: {nvidia.com/gpu: 2}}}]}}\n");
 	put_owned(&rig, "job-b", "2026-01-03T00:00:00Z", "");
 	put_owned(&rig, "job-c", "2026-01-03T00:00:00Z", "");
 	CHECK(c, "seen", sched_preempt_explain(rig.sched, STR("default"), STR("job-b"), &view));

@@ -6,6 +6,7 @@
 #include "feed/feed_queue.h"
 #include "feed/feed_window.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -160,6 +161,17 @@ static bool put_claim(struct rig *rig, struct str kind, const json_t *value)
 		return true;
 	}
 	return false;
+}
+
+void rig_putf(struct rig *rig, const char *fmt, ...)
+{
+	char yaml[4096];
+	va_list args;
+	va_start(args, fmt);
+	int len = vsnprintf(yaml, sizeof yaml, fmt, args);
+	va_end(args);
+	ASSERT(len >= 0 && len < (int)sizeof yaml);
+	rig_put(rig, yaml);
 }
 
 void rig_put_object(struct rig *rig, const json_t *value)

@@ -18,6 +18,8 @@ void rig_init(struct rig *rig);
 void rig_done(struct rig *rig);
 // Adds or changes all objects of the text, in order. Ends the test program on bad YAML.
 void rig_put(struct rig *rig, const char *yaml);
+// The same of a text shorter than 4096 bytes.
+void rig_putf(struct rig *rig, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void rig_put_object(struct rig *rig, const json_t *value); // lives as long as the rig
 // What the core is told about a pod; in the rig's arena.
 void rig_read_pod(struct rig *rig, const json_t *value, struct sched_pod_in *ret_in);

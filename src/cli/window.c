@@ -49,6 +49,18 @@ void cli_put_windows(json_t *body, const char *const *texts, bool has_none)
 	json_decref(windows);
 }
 
+static void add_rows(json_t *rows, const json_t *windows, json_t *tenant)
+{
+	size_t i;
+	json_t *window;
+	json_array_foreach(windows, i, window)
+	{
+		json_t *row = json_copy(window);
+		(void)json_object_set(row, "tenant", tenant);
+		(void)json_array_append_new(rows, row);
+	}
+}
+
 int verb_window_list(struct cli *cli, int argc, char **argv)
 {
 	int count;
@@ -56,25 +68,23 @@ int verb_window_list(struct cli *cli, int argc, char **argv)
 		return CLI_USAGE;
 	if (count > 1)
 		return cli_usage("window list", "want one tenant at most");
-	AUTO(json_decrefp) json_t *tenants = NULL;
+	AUTO(json_decrefp) json_t *answer = NULL;
 	AUTO(json_decrefp) json_t *rows = json_array();
-	int code = cli_call_pages(cli, "/v1/tenants", &tenants);
-	size_t i, k;
-	json_t *tenant, *window;
-	json_array_foreach(tenants, i, tenant)
-	{
-		if (count == 1 && !str_eq_c(json_text(tenant, "name"), argv[0]))
-			continue;
-		json_array_foreach(json_object_get(tenant, "windows"), k, window)
-		{
-			json_t *row = json_copy(window);
-			(void)json_object_set(row, "tenant", json_object_get(tenant, "name"));
-			(void)json_array_append_new(rows, row);
-		}
-	}
-	if (code == CLI_OK)
-		cli_print(cli, rows, window_columns, ARRAY_COUNT(window_columns));
-	return code;
+	AUTO(json_decrefp) json_t *name = count == 1 ? json_string(argv[0]) : NULL;
+	int code = name == NULL ? cli_call_pages(cli, "/v1/tenants", &answer)
+				: cli_call(cli, "GET",
+					   cli_path(cli, "/v1/tenants/", argv[0], "/windows"), NULL,
+					   &answer);
+	size_t i;
+	json_t *tenant;
+	if (code != CLI_OK)
+		return code;
+	if (name != NULL)
+		add_rows(rows, json_object_get(answer, "items"), name);
+	json_array_foreach(name == NULL ? answer : NULL, i, tenant)
+		add_rows(rows, json_object_get(tenant, "windows"), json_object_get(tenant, "name"));
+	cli_print(cli, rows, window_columns, ARRAY_COUNT(window_columns));
+	return CLI_OK;
 }
 
 int verb_window_create(struct cli *cli, int argc, char **argv)

@@ -230,6 +230,7 @@ def test_windows(here):
     assert "32" in here.run("tenant", "set", "windy", *many).stderr
     here.out("tenant", "set", "windy", "--no-windows")
     assert here.data("window", "list", "windy") == []
+    assert here.run("window", "list", "nobody").returncode == 3
     words = ("window", "create", "windy", "course", "--gpus", "16", "--model", "H100", "--from", course["start"], "--to", course["end"])
     assert here.data(*words) == {**course, "tenant": "windy"} == here.data("window", "list", "windy")[0]
     for code, wrong, said in ((5, (*words[:5], "1", *words[6:]), "another window"), (2, words[:3], "want a tenant"),
